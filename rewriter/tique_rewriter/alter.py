@@ -428,10 +428,11 @@ class _Alteration:
         using = ends[0] if ends else len(words)
         type_words, collation = words[:using], None
         if collate := [i for i, w in enumerate(type_words) if w.keyword == "COLLATE"]:
-            found = read_collation(source, type_words[collate[0] :])
-            if found is None or found[1]:
-                raise source.unsupported("COLLATE", type_words[collate[0]].start)
-            collation, type_words = found[0], type_words[: collate[0]]
+            cursor = Cursor(source, type_words, collate[0])
+            start, collation = cursor.start, read_collation(cursor)
+            if collation is None or cursor.left:
+                raise source.unsupported("COLLATE", start)
+            type_words = type_words[: collate[0]]
         if not type_words or using + 1 == len(words):
             raise source.syntax("a type is expected", source.words[-1].start)
         check_calls(source, words[using + 1 :])

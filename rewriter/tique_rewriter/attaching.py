@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import UnknownTable
 from tique_rewriter.names import PRIVATE_SCHEMA
 from tique_rewriter.session import SessionPlan, finish, rest_of, unread
@@ -53,50 +54,44 @@ def plan_attaching(source: Source) -> SessionPlan:
     UnsupportedSQL
         Without a name or READ_ONLY, and for other options.
     """
-    verb, rest = source.words[0].keyword, rest_of(source)
-    number = 0
-    if rest.keywords()[:1] == ["DATABASE"]:
-        number = 1
+    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
+    rest = cursor.source
+    cursor.accept("DATABASE")
     if verb == "DETACH":
-        may_lack = rest.keywords(number)[:2] == ["IF", "EXISTS"]
-        number += 2 if may_lack else 0
-        if number >= len(rest.words):
+        may_lack = bool(cursor.accept("IF EXISTS"))
+        if not cursor.left:
             raise rest.syntax("a name is missing", source.words[0].start)
-        finish(rest, number + 1)
-        return DetachDatabase(0, (), rest.identifier(rest.words[number]), may_lack)
-    is_enough = rest.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
-    number += 3 if is_enough else 0
-    words = rest.words[number:]
-    raw = rest.text[words[0].start : words[0].end] if words else ""
+        word = cursor.take()
+        finish(cursor)
+        return DetachDatabase(0, (), rest.identifier(word), may_lack)
+    is_enough = bool(cursor.accept("IF NOT EXISTS"))
+    raw = rest.raw(cursor.word) if cursor.left else ""
     if not raw.startswith("'"):
-        place = words[0].start if words else source.words[0].start
+        place = cursor.start if cursor.left else source.words[0].start
         raise unread(
             rest,
             rest.unsupported("ATTACH without a file's name in quotes", place),
         )
-    if len(words) < 3 or words[1].keyword != "AS":
+    start = cursor.take().start
+    if cursor.left < 2 or not cursor.accept("AS"):
         raise unread(
             rest,
-            rest.unsupported(
-                "ATTACH without a name", words[0].start, "write ATTACH … AS name"
-            ),
+            rest.unsupported("ATTACH without a name", start, "write ATTACH … AS name"),
         )
-    name = rest.identifier(words[2])
-    _check_options(rest, number + 3)
+    name = cursor.name()
+    _check_options(cursor)
     return AttachDatabase(0, (), raw[1:-1].replace("''", "'"), name, is_enough)
 
 
-def _check_options(source: Source, number: int) -> None:
+def _check_options(cursor: Cursor) -> None:
     """Refuse all but READ_ONLY, which has to be there, and the engine's own format."""
-    words = source.words[number:]
-    is_read_only = False
-    if words and words[0].keyword == "(":
-        end = source.closing(words)
+    source, place, is_read_only = cursor.source, cursor.start, False
+    listed = cursor.brackets()
+    if listed is not None:
         option: list[str] = []
-        for word in [*words[1:end], None]:
+        for word in [*listed, None]:
             if word is not None and word.keyword != ",":
-                shown = source.raw(word)
-                option.append(word.keyword or shown)
+                option.append(word.keyword or source.raw(word))
                 continue
             if option in _READ_ONLY:
                 is_read_only = True
@@ -105,14 +100,12 @@ def _check_options(source: Source, number: int) -> None:
                     source,
                     source.unsupported(
                         f"ATTACH ({' '.join(option)})",
-                        words[0].start,
+                        place,
                         "tique attaches DuckDB's files, with (READ_ONLY)",
                     ),
                 )
             option = []
-        number += end + 1
     if not is_read_only:
-        place = words[0].start if words else source.words[-1].start
         raise unread(
             source,
             source.unsupported(
@@ -122,7 +115,7 @@ def _check_options(source: Source, number: int) -> None:
                 "(READ_ONLY), or connect() to it",
             ),
         )
-    finish(source, number)
+    finish(cursor)
 
 
 def is_attached(source: Source, node: exp.Table, catalog: Definitions) -> bool:

@@ -12,32 +12,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tique_rewriter.cursor import Cursor
     from tique_rewriter.schema import Column
-    from tique_rewriter.source import Source, Word
+    from tique_rewriter.source import Source
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def read_collation(source: Source, words: list[Word]) -> tuple[str, list[Word]] | None:
-    """Return the collation that a clause names, as the catalog has it, and what follows.
+def read_collation(cursor: Cursor) -> str | None:
+    """Read the collation that a clause names, and return it as the catalog has it.
 
-    None if the words begin with another clause, or the engine's collations are refused.
+    None if another clause comes next, or the engine's collations are refused.
     """
-    is_clause = words and words[0].keyword == "COLLATE" and source.rules.collates
-    if not is_clause:
+    source, start = cursor.source, cursor.start
+    if not source.rules.collates or not cursor.accept("COLLATE"):
         return None
-    if len(words) < 2:
-        raise source.syntax("a collation is expected", words[0].start)
-    name, rest = source.identifier(words[1]), words[2:]
+    if cursor.is_done:
+        raise source.syntax("a collation is expected", start)
+    name = cursor.name()
     if source.rules.collation_compares:
-        while len(rest) > 1 and rest[0].keyword == ".":
-            name, rest = f"{name}.{source.identifier(rest[1])}", rest[2:]
-        return name.lower(), rest
+        while cursor.left > 1 and cursor.accept("."):
+            name = f"{name}.{cursor.name()}"
+        return name.lower()
     # The engine looks for names there first.
     schema = source.rules.function_schema or ""
-    if len(rest) > 1 and rest[0].keyword == ".":
-        schema, name, rest = name, source.identifier(rest[1]), rest[2:]
-    return f"{_quoted(schema)}.{_quoted(name)}", rest
+    if cursor.left > 1 and cursor.accept("."):
+        schema, name = name, cursor.name()
+    return f"{_quoted(schema)}.{_quoted(name)}"
 
 
 def collated(source: Source, column: Column, collation: str) -> Column:

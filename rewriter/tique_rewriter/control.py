@@ -83,9 +83,8 @@ def _set(words: Cursor) -> TransactionControl:
     )
 
 
-def read_modes(source: Source, number: int) -> tuple[str | None, bool | None]:
-    """Return isolation level and READ ONLY from this word on, None where not said."""
-    words = Cursor(source, number=number)
+def read_modes(words: Cursor) -> tuple[str | None, bool | None]:
+    """Read isolation level and READ ONLY, the rest of a statement; None where not said."""
     _expect(words, "a transaction mode")
     modes = _modes(words)
     words.finish()
@@ -100,9 +99,9 @@ def _modes(words: Cursor) -> tuple[str | None, bool | None]:
             _expect(words, "an isolation level")
             isolation = words.accept(*_LEVELS)
             if not isolation:
-                (word, *_) = words.rest
+                shown = words.source.raw(words.word)
                 raise words.source.unsupported(
-                    f'the isolation level "{words.source.raw(word)}"', word.start
+                    f'the isolation level "{shown}"', words.start
                 )
         elif words.accept("READ ONLY"):
             read_only = True

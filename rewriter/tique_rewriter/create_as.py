@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.change_plans import ChangingWith
-from tique_rewriter.definition import Head, qualified_name, read_head
+from tique_rewriter.cursor import Cursor
+from tique_rewriter.definition import Head, read_head
 from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.source import Source
@@ -58,27 +59,19 @@ def plan_create_as(
     plan
         Returns the plan of such a statement.
     """
-    words = source.words
     head = read_head(source, catalog)
-    number, columns = head.end, ""
-    if words[number].keyword == "(":
-        end = number + source.closing(words[number:])
-        for word in words[number + 1 : end : 2]:
-            source.identifier(word)
-        if any(w.keyword != "," for w in words[number + 2 : end : 2]):
-            raise source.syntax("a list of names is expected", words[number].start)
-        columns = source.words_text(words[number : end + 1])
-        number = end + 1
-    if source.keywords(number)[:1] != ["AS"]:
-        word = words[min(number, len(words) - 1)]
-        shown = source.raw(word)
-        raise source.unsupported(f'"{shown}" in CREATE TABLE … AS', word.start)
-    body, has_rows = before_data_clause(words[number + 1 :])
+    cursor = Cursor(source, number=head.end)
+    cursor.listed_names()
+    columns = cursor.text_from(head.end)
+    if not cursor.accept("AS"):
+        raise cursor.unexpected("in CREATE TABLE … AS")
+    body, has_rows = before_data_clause(cursor.rest)
     if not body:
-        raise source.syntax("a query is expected", words[-1].start)
+        raise source.syntax("a query is expected", source.words[-1].start)
     if body[0].keyword not in {"WITH", *source.rules.queries}:
-        shown = source.raw(body[0])
-        raise source.unsupported(f"CREATE TABLE … AS {shown}", body[0].start)
+        raise source.unsupported(
+            f"CREATE TABLE … AS {source.raw(body[0])}", body[0].start
+        )
     inner = Source(
         part(source, body[0].start, body[-1].end), source.rules, source.outer
     )
@@ -127,24 +120,20 @@ def plan_select_into(
     UnsupportedSQL
         For a temporary table.
     """
-    words = source.words
-    into = words[number]
-    number += 1
-    keyword = words[number].keyword if number < len(words) else ""
-    if keyword in ("TEMP", "TEMPORARY", "LOCAL"):
-        raise source.unsupported(f"SELECT INTO {keyword}", into.start)
-    if keyword == "UNLOGGED":
-        number += 1
-    if source.keywords(number)[:1] == ["TABLE"]:
-        number += 1
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
+    cursor = Cursor(source, number=number)
+    into = cursor.take()
+    if kind := cursor.follows("TEMP", "TEMPORARY", "LOCAL"):
+        raise source.unsupported(f"SELECT INTO {kind}", into.start)
+    cursor.accept("UNLOGGED")
+    cursor.accept("TABLE")
+    schema, name = cursor.qualified(catalog.default_schema)
     check_reserved(source, schema, into.start)
-    end = words[number - 1].end
+    end = cursor.before.end
     text = source.lexed.replaced(into.start, end, " " * (end - into.start))
     made = plan(Source(text, source.rules))
     if not isinstance(made, Select):
         raise source.unsupported("SELECT INTO", into.start)
-    head = Head(schema, name, if_not_exists=False, replaces=False, end=number)
+    head = Head(schema, name, if_not_exists=False, replaces=False, end=cursor.number)
     return CreateTableAs(
         made.parameters, made.references, head, "", made, has_rows=True
     )

@@ -106,9 +106,14 @@ class Cursor:
         return self.number >= len(self.words)
 
     @property
+    def word(self) -> Word:
+        """The next word; there has to be one."""
+        return self.words[self.number]
+
+    @property
     def keyword(self) -> str:
         """The next word in capitals; empty if it is quoted, or there is none."""
-        return "" if self.is_done else self.words[self.number].keyword
+        return "" if self.is_done else self.word.keyword
 
     @property
     def keywords(self) -> list[str]:
@@ -167,7 +172,7 @@ class Cursor:
         """Step over the words before the first such keyword of that depth, or over all."""
         begin = self.number
         while not self.is_done and (
-            self.keyword not in keywords or self.words[self.number].depth != depth
+            self.keyword not in keywords or self.word.depth != depth
         ):
             self.number += 1
         return self.words[begin : self.number]
@@ -182,11 +187,16 @@ class Cursor:
         check_reserved(self.source, name, start)
         return name
 
+    def parts(self, missing: str = "a name is missing") -> list[str]:
+        """Read names with full stops between them."""
+        found = [self.name(missing)]
+        while self.accept("."):
+            found.append(self.name(missing))
+        return found
+
     def qualified(self, default: str = "") -> tuple[str, str]:
         """Read ``[schema.]name``; the schema is ``default`` if none is written."""
-        parts = [self.name()]
-        while self.accept("."):
-            parts.append(self.name())
+        parts = self.parts()
         if len(parts) > 2:
             raise self.source.unsupported(
                 "a name with a database in it",
@@ -216,11 +226,26 @@ class Cursor:
             found.append(read())
         return found
 
-    def names(self, default: str, *, several: bool = True) -> list[tuple[str, str]]:
+    def names(
+        self, default: str = "", *, several: bool = True
+    ) -> list[tuple[str, str]]:
         """Read one ``[schema.]name``, or ``several``."""
         if not several:
             return [self.qualified(default)]
         return self.list_of(lambda: self.qualified(default))
+
+    def listed_names(self) -> list[str]:
+        """Read a list of names in brackets; there are none if no bracket comes next."""
+        start, words = self.start, self.brackets() or []
+        names = [self.source.identifier(word) for word in words[::2]]
+        if any(word.keyword != "," for word in words[1::2]):
+            raise self.source.syntax("a list of names is expected", start)
+        return names
+
+    def text_from(self, number: int) -> str:
+        """Return what is written from that word up to the cursor."""
+        words = self.words[number : self.number]
+        return self.source.words_text(words) if words else ""
 
     def brackets(self) -> list[Word] | None:
         """Step over brackets, and return the words inside; None if none come next."""
@@ -242,8 +267,9 @@ class Cursor:
             raise self.unexpected(where)
 
     def unexpected(self, where: str = "here") -> UnsupportedSQL:
-        """Return the refusal of the next word."""
-        return self.source.unexpected(self.words[self.number], where)
+        """Return the refusal of the next word; of the last one, if none is left."""
+        word = self.words[min(self.number, len(self.words) - 1)]
+        return self.source.unexpected(word, where)
 
 
 def refuse_placeholders(source: Source, where: str) -> None:

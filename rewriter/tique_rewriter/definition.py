@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tique_rewriter.collations import collated, read_collation
+from tique_rewriter.cursor import Cursor, refuse_placeholders
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
-from tique_rewriter.generated import after_generated, makes_generated
-from tique_rewriter.identity import after_identity
-from tique_rewriter.names import check_not_attached, check_reserved, refusal
+from tique_rewriter.generated import accept_generated, makes_generated
+from tique_rewriter.identity import accept_identity
+from tique_rewriter.names import check_writable, refusal
 from tique_rewriter.plan import ROW_NUMBER
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
@@ -114,19 +115,17 @@ def read_head(source: Source, catalog: Definitions) -> Head:
     UnsupportedSQL
         The table would be in tique's own schema.
     """
-    words = source.words
-    replaces = source.keywords(1)[:2] == ["OR", "REPLACE"]
-    number = 4 if replaces else 2
-    if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
-    if if_not_exists:
-        number += 3
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
-    check_reserved(source, schema, words[number - 1].start)
-    check_not_attached(source, catalog, schema, words[number - 1].start)
-    _check_free(source, catalog, schema, name, words[number - 1])
-    if number == len(words):
-        raise source.syntax("a list of columns is expected", words[-1].start)
-    return Head(schema, name, if_not_exists, replaces, number)
+    cursor = Cursor(source, number=1)
+    replaces = bool(cursor.accept("OR REPLACE"))
+    cursor.accept("TABLE")
+    if_not_exists = bool(cursor.accept("IF NOT EXISTS"))
+    schema, name = cursor.qualified(catalog.default_schema)
+    last = cursor.before
+    check_writable(source, catalog, schema, last.start)
+    _check_free(source, catalog, schema, name, last)
+    if cursor.is_done:
+        raise source.syntax("a list of columns is expected", last.start)
+    return Head(schema, name, if_not_exists, replaces, cursor.number)
 
 
 def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
@@ -146,8 +145,7 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         raise source.syntax("the list of columns does not end", body[0].start)
     if body[-1].keyword != ")" or any(word.depth == 0 for word in body):
         last = next((w for w in body if w.depth == 0), body[-1])
-        shown = source.raw(last)
-        raise source.unsupported(f'"{shown}" after the list of columns', last.start)
+        raise source.unexpected(last, "after the list of columns")
     if len(body) == 2:
         raise source.syntax("a table needs a column", body[0].start)
     draft = Draft(name)
@@ -168,10 +166,7 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
             read_constraints(source, draft, element, None)
         else:
             read_constraints(source, draft, column_constraints(element), element[0])
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in CREATE TABLE", source.lexed.starts[0], "write a literal"
-        )
+    refuse_placeholders(source, "CREATE TABLE")
     table = draft.table(schema)
     keys = resolve(source, catalog, table, draft.references)
     text = text_without(source, body, draft.references)
@@ -181,15 +176,16 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
 
 def _without_storage(source: Source, body: list[Word]) -> list[Word]:
     """Return the words without WITH (…) at their end, which is the engine's own affair."""
-    parameters = source.rules.storage_parameters
-    ends = [i for i, w in enumerate(body) if w.keyword == "WITH" and not w.depth]
-    if parameters is None or not ends or body[ends[0] + 1 :][:1] == []:
+    if source.rules.storage_parameters is None:
         return body
-    given = body[ends[0] + 1 :]
-    if given[0].keyword != "(" or source.closing(given) != len(given) - 1:
+    cursor = Cursor(source, body)
+    kept = cursor.take_until({"WITH"})
+    cursor.accept("WITH")
+    given = cursor.rest
+    if cursor.brackets() is None or cursor.left:
         return body
     check_parameters(source, given)
-    return body[: ends[0]]
+    return kept
 
 
 def check_parameters(
@@ -204,27 +200,6 @@ def check_parameters(
         if parameters is None or not parameters.fullmatch(text.lower()):
             shown = source.words_text(piece) if piece else ","
             raise source.unsupported(f"the parameter ({shown})", words[0].start)
-
-
-def qualified_name(source: Source, number: int, default: str) -> tuple[str, str, int]:
-    """Return schema, name and the number of the word after ``[schema.]name``."""
-    parts: list[str] = []
-    while True:
-        if number >= len(source.words):
-            raise source.syntax("a name is missing", source.words[-1].start)
-        parts.append(source.identifier(source.words[number]))
-        number += 1
-        if source.keywords(number)[:1] != ["."]:
-            break
-        number += 1
-    if len(parts) > 2:
-        raise source.unsupported(
-            "a name with a database in it",
-            source.words[number - 1].start,
-            "write schema.table",
-        )
-    schema = parts[0] if len(parts) == 2 else default
-    return schema, parts[-1], number
 
 
 def _check_free(
@@ -243,10 +218,10 @@ def _read_like(
     source: Source, catalog: Catalog, draft: Draft, element: list[Word]
 ) -> None:
     """Read LIKE of a managed table, which stands for its columns."""
-    words = source.words
-    start = source.number(element[1].start) if len(element) > 1 else len(words)
-    schema, name, number = qualified_name(source, start, catalog.default_schema)
-    table = catalog.find(schema if number > start + 1 else None, name)
+    start = source.number(element[1].start) if len(element) > 1 else len(source.words)
+    cursor = Cursor(source, number=start)
+    schema, name = cursor.qualified(catalog.default_schema)
+    table = catalog.find(schema if cursor.number > start + 1 else None, name)
     if table is not None and table.generated:
         raise source.unsupported(
             "LIKE of a table with a generated column", element[0].start
@@ -258,11 +233,10 @@ def _read_like(
             element[0].start,
             "existing tables are taken in with `tique adopt`",
         )
-    options = element[1 + number - start :]
+    options = element[1 + cursor.number - start :]
     for word in options[::2]:
         if word.keyword not in source.rules.likes or len(options) % 2:
-            shown = source.raw(word)
-            raise source.unsupported(f'"{shown}" after LIKE', word.start)
+            raise source.unexpected(word, "after LIKE")
     first = len(draft.columns)
     for column in table.columns:
         _check_untaken(source, draft, column.name, element[0].start)
@@ -335,8 +309,8 @@ def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
     if (
         constraints
         and constraints[0].keyword in _REFUSED_CONSTRAINTS
-        and after_identity(source, constraints) is None
-        and read_collation(source, constraints) is None
+        and not accept_identity(Cursor(source, constraints))
+        and read_collation(Cursor(source, constraints)) is None
     ):
         raise source.unsupported(
             _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
@@ -375,79 +349,74 @@ def read_constraints(
     source: Source, draft: Draft, words: list[Word], column: Word | None
 ) -> None:
     """Read one constraint after the other; ``column`` is None for the table's."""
-    name: str | None = None
-    begin = words
-    while words:
-        word, keywords = words[0], [w.keyword for w in words[:2]]
+    cursor, name, begin = Cursor(source, words), None, 0
+    while cursor.left:
+        word = cursor.word
         if name is None:
-            begin = words
-        rest = None if column is None else after_identity(source, words)
-        if rest is None and column is not None:
-            rest = after_generated(source, words)
-        if rest is not None:
-            words = rest
-            continue
-        collation = None if column is None else read_collation(source, words)
-        if column is not None and collation is not None:
-            found, words = collation
-            if not draft.computes(source.identifier(column)):
-                position = position_of(source, draft, column)
-                draft.columns[position] = collated(
-                    source, draft.columns[position], found
-                )
-            continue
+            begin = cursor.number
+        if column is not None:
+            if accept_identity(cursor) or accept_generated(cursor):
+                continue
+            if (collation := read_collation(cursor)) is not None:
+                if not draft.computes(source.identifier(column)):
+                    position = position_of(source, draft, column)
+                    draft.columns[position] = collated(
+                        source, draft.columns[position], collation
+                    )
+                continue
         if word.keyword in _REFUSED_CONSTRAINTS:
             raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
-        if keywords == ["CONSTRAINT", *keywords[1:]] and len(words) > 2:
-            name, words = source.identifier(words[1]), words[2:]
+        if cursor.left > 2 and cursor.accept("CONSTRAINT"):
+            name = cursor.name()
             continue
-        if keywords == ["PRIMARY", "KEY"]:
+        if cursor.accept("PRIMARY KEY"):
             if draft.primary_key:
                 raise source.error(WrongDefinition, "a second PRIMARY KEY", word.start)
-            key, words = _key(source, draft, words[2:], column)
-            draft.primary_key = key
-        elif word.keyword == "UNIQUE":
-            nulls_equal, words = _read_nulls(source, words[1:])
-            key, words = _key(source, draft, words, column)
+            draft.primary_key = _key(cursor, draft, column)
+        elif cursor.accept("UNIQUE"):
+            nulls_equal = _read_nulls(cursor)
+            key = _key(cursor, draft, column)
             # One in which NULL is equal to NULL is computed: the engine tells it.
             if not nulls_equal:
                 draft.unique.append(key)
-        elif word.keyword == "CHECK":
+        elif cursor.accept("CHECK"):
             if not source.rules.checks:
                 raise source.unsupported(
                     "CHECK", word.start, f"{source.rules.engine} has no such constraint"
                 )
-            inside, words = _brackets(source, words[1:], word)
+            inside = _brackets(cursor, word)
             check_calls(source, inside)
             _check_bare(source, draft, inside)
             draft.checks.append(Check(source.words_text(inside), name))
-        elif column is not None and keywords == ["NOT", "NULL"]:
+        elif column is None and cursor.accept("FOREIGN KEY"):
+            columns = _key(cursor, draft, None)
+            if not cursor.follows("REFERENCES"):
+                raise source.syntax("REFERENCES is expected", word.start)
+            _read_reference(cursor, draft, begin, name, columns)
+        elif column is None:
+            raise cursor.unexpected(f"in {source.words[0].keyword} TABLE")
+        elif cursor.accept("NOT NULL"):
             if not draft.computes(source.identifier(column)):
                 _change(source, draft, column, not_null=True)
-            words = words[2:]
-        elif column is not None and word.keyword == "NULL":
-            words = words[1:]
-        elif column is not None and word.keyword == "DEFAULT" and len(words) > 1:
-            expression, words = _default(words[1:])
+        elif cursor.left > 1 and cursor.accept("DEFAULT"):
+            expression = _default(cursor)
             check_calls(source, expression)
             _change(source, draft, column, default=source.words_text(expression))
-        elif column is not None and word.keyword == "REFERENCES":
+        elif cursor.follows("REFERENCES"):
             own = (position_of(source, draft, column),)
-            clause, words = read_clause(source, words, name, own)
-            clause.words = begin[: len(begin) - len(words)]
-            draft.references.append(clause)
-        elif column is None and keywords == ["FOREIGN", "KEY"]:
-            columns, words = _key(source, draft, words[2:], None)
-            if not words or words[0].keyword != "REFERENCES":
-                raise source.syntax("REFERENCES is expected", word.start)
-            clause, words = read_clause(source, words, name, columns)
-            clause.words = begin[: len(begin) - len(words)]
-            draft.references.append(clause)
-        else:
-            shown = source.raw(word)
-            verb = source.words[0].keyword
-            raise source.unsupported(f'"{shown}" in {verb} TABLE', word.start)
+            _read_reference(cursor, draft, begin, name, own)
+        elif not cursor.accept("NULL"):
+            raise cursor.unexpected(f"in {source.words[0].keyword} TABLE")
         name = None
+
+
+def _read_reference(
+    cursor: Cursor, draft: Draft, begin: int, name: str | None, columns: tuple[int, ...]
+) -> None:
+    """Read REFERENCES of a constraint that begins at word ``begin``."""
+    clause = read_clause(cursor, name, columns)
+    clause.words = cursor.words[begin : cursor.number]
+    draft.references.append(clause)
 
 
 def _change(
@@ -465,42 +434,34 @@ def _change(
     )
 
 
-def _default(words: list[Word]) -> tuple[list[Word], list[Word]]:
-    level = words[0].depth - (words[0].keyword in ("(", "[", "{"))
-    for i, word in enumerate(words[1:], start=1):
-        if word.depth == level and word.keyword in _CONSTRAINTS:
-            return words[:i], words[i:]
-    return words, []
+def _default(cursor: Cursor) -> list[Word]:
+    first = cursor.take()
+    level = first.depth - (first.keyword in ("(", "[", "{"))
+    return [first, *cursor.take_until(_CONSTRAINTS, level)]
 
 
-def _read_nulls(source: Source, words: list[Word]) -> tuple[bool, list[Word]]:
-    """Return whether NULL is equal to NULL, and the words after NULLS [NOT] DISTINCT."""
-    keywords = [word.keyword for word in words[:3]]
-    if keywords == ["NULLS", "NOT", "DISTINCT"]:
-        length = 3
-    elif keywords[:2] == ["NULLS", "DISTINCT"]:
-        length = 2
-    else:
-        return False, words
-    if "nulls distinct" not in source.rules.phrases:
-        shown = source.words_text(words[:length])
+def _read_nulls(cursor: Cursor) -> bool:
+    """Read NULLS [NOT] DISTINCT, if it is there; whether NULL is equal to NULL."""
+    source = cursor.source
+    nulls = cursor.follows("NULLS NOT DISTINCT", "NULLS DISTINCT")
+    if nulls and "nulls distinct" not in source.rules.phrases:
+        shown = source.words_text(cursor.rest[: len(nulls.split())])
         remedy = (
             "leave it out"
-            if length == 2
+            if nulls == "NULLS DISTINCT"
             else f"{source.rules.engine} takes NULLs for different values"
         )
-        raise source.unsupported(shown, words[0].start, remedy)
-    return length == 3, words[length:]
+        raise source.unsupported(shown, cursor.start, remedy)
+    return cursor.accept(nulls) == "NULLS NOT DISTINCT"
 
 
-def _key(
-    source: Source, draft: Draft, words: list[Word], column: Word | None
-) -> tuple[tuple[int, ...], list[Word]]:
+def _key(cursor: Cursor, draft: Draft, column: Word | None) -> tuple[int, ...]:
+    source = cursor.source
     if column is not None:
-        return (position_of(source, draft, column),), words
-    if not words:
+        return (position_of(source, draft, column),)
+    if cursor.is_done:
         raise source.syntax("a list of columns is expected", source.words[-1].start)
-    inside, rest = _brackets(source, words, words[0])
+    inside = _brackets(cursor, cursor.word)
     key: list[int] = []
     for piece in split(inside):
         if len(piece) != 1:
@@ -511,19 +472,17 @@ def _key(
                 DuplicateColumn, "a column twice in one key", piece[0].start
             )
         key.append(position)
-    return tuple(key), rest
+    return tuple(key)
 
 
-def _brackets(
-    source: Source, words: list[Word], before: Word
-) -> tuple[list[Word], list[Word]]:
-    """Return the words inside the brackets that come first, and those after them."""
-    if not words or words[0].keyword != "(":
-        raise source.syntax("( is expected", before.start)
-    end = source.closing(words)
-    if end == 1:
-        raise source.syntax("something is expected inside ()", words[0].start)
-    return words[1:end], words[end + 1 :]
+def _brackets(cursor: Cursor, before: Word) -> list[Word]:
+    """Step over brackets, and return the words inside, of which there is one."""
+    start, inside = cursor.start, cursor.brackets()
+    if inside is None:
+        raise cursor.source.syntax("( is expected", before.start)
+    if not inside:
+        raise cursor.source.syntax("something is expected inside ()", start)
+    return inside
 
 
 def position_of(source: Source, draft: Draft, word: Word) -> int:

@@ -21,10 +21,10 @@ from tique_rewriter.values import kind_of
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
+    from tique_rewriter.cursor import Cursor
     from tique_rewriter.schema import Catalog, Column, Table
     from tique_rewriter.source import Source, Word
 
-_ACTIONS = {tuple(action.value.split()): action for action in Action}
 _COMPARED_ACROSS_TYPES = frozenset({"integer", "text", "decimal"})
 """Families of types whose values are equal in the engine if they are in Python."""
 
@@ -49,81 +49,63 @@ class Clause:
     is_deferred: bool = False
 
 
-def read_clause(
-    source: Source, words: list[Word], name: str | None, columns: tuple[int, ...]
-) -> tuple[Clause, list[Word]]:
-    """Read from REFERENCES on; return the clause and the words after it."""
-    start, words = words[0], words[1:]
-    schema, table, place, words = _relation(source, words, start)
-    key: list[Word] | None = None
-    if words and words[0].keyword == "(":
-        end = source.closing(words)
-        key, words = words[1:end], words[end + 1 :]
-    clause = Clause([], name, columns, schema, table, place, key)
+def read_clause(cursor: Cursor, name: str | None, columns: tuple[int, ...]) -> Clause:
+    """Read from REFERENCES on."""
+    source, start = cursor.source, cursor.take().start
+    schema, table = _relation(cursor, start)
+    place = cursor.before.start
+    clause = Clause([], name, columns, schema, table, place, cursor.brackets())
     is_deferrable: bool | None = None
-    while words:
-        first, second = [*[w.keyword for w in words[:2]], ""][:2]
-        if first == "MATCH":
-            if second != "SIMPLE":
-                raise source.unsupported(f"MATCH {second}", words[0].start)
-            words = words[2:]
-        elif first == "ON" and second in ("DELETE", "UPDATE"):
-            action, rest = _action(source, words)
-            if second == "DELETE":
-                clause.on_delete = action
-            else:
-                clause.on_update = action
-            words = rest
-        elif (first, second) == ("NOT", "DEFERRABLE"):
-            is_deferrable, words = False, words[2:]
-        elif first == "DEFERRABLE":
-            is_deferrable, words = True, words[1:]
+    while True:
+        begin = cursor.start
+        if cursor.accept("MATCH"):
+            if not cursor.accept("SIMPLE"):
+                raise source.unsupported(f"MATCH {cursor.keyword}", begin)
+        elif cursor.accept("ON DELETE"):
+            clause.on_delete = _action(cursor, begin)
+        elif cursor.accept("ON UPDATE"):
+            clause.on_update = _action(cursor, begin)
+        elif cursor.accept("NOT DEFERRABLE"):
+            is_deferrable = False
+        elif cursor.accept("DEFERRABLE"):
+            is_deferrable = True
             if not source.rules.deferrable:
-                raise source.unsupported("DEFERRABLE", start.start)
-        elif first == "INITIALLY" and second in ("DEFERRED", "IMMEDIATE"):
-            clause.is_deferred = second == "DEFERRED"
+                raise source.unsupported("DEFERRABLE", start)
+        elif mode := cursor.accept("INITIALLY DEFERRED", "INITIALLY IMMEDIATE"):
+            clause.is_deferred = mode == "INITIALLY DEFERRED"
             if clause.is_deferred and not source.rules.deferrable:
-                raise source.unsupported("DEFERRED", words[0].start)
-            words = words[2:]
+                raise source.unsupported("DEFERRED", begin)
         else:
             break
     if clause.is_deferred and is_deferrable is False:
         raise source.error(
-            WrongDefinition, "INITIALLY DEFERRED and NOT DEFERRABLE", start.start
+            WrongDefinition, "INITIALLY DEFERRED and NOT DEFERRABLE", start
         )
-    return clause, words
+    return clause
 
 
-def _relation(
-    source: Source, words: list[Word], before: Word
-) -> tuple[str | None, str, int, list[Word]]:
+def _relation(cursor: Cursor, start: int) -> tuple[str | None, str]:
     parts: list[str] = []
-    while words:
-        parts.append(source.identifier(words[0]))
-        last, words = words[0], words[1:]
-        if not words or words[0].keyword != ".":
-            break
-        words = words[1:]
-    else:
-        raise source.syntax("a table's name is expected", before.start)
+    while not parts or cursor.accept("."):
+        if cursor.is_done:
+            raise cursor.source.syntax("a table's name is expected", start)
+        parts.append(cursor.name())
     if len(parts) > 2:
-        raise source.unsupported(
-            "a name with a database in it", before.start, "write schema.table"
+        raise cursor.source.unsupported(
+            "a name with a database in it", start, "write schema.table"
         )
-    return parts[0] if len(parts) == 2 else None, parts[-1], last.start, words
+    return parts[0] if len(parts) == 2 else None, parts[-1]
 
 
-def _action(source: Source, words: list[Word]) -> tuple[Action, list[Word]]:
-    for length in (3, 4):
-        action = _ACTIONS.get(tuple(w.keyword for w in words[2:length]))
-        if action is not None:
-            rest = words[length:]
-            if rest and rest[0].keyword == "(":
-                raise source.unsupported(
-                    f"{action.value} with a list of columns", rest[0].start
-                )
-            return action, rest
-    raise source.syntax("an action is expected after ON", words[0].start)
+def _action(cursor: Cursor, start: int) -> Action:
+    action = cursor.accept(*[action.value for action in Action])
+    if not action:
+        raise cursor.source.syntax("an action is expected after ON", start)
+    if cursor.follows("("):
+        raise cursor.source.unsupported(
+            f"{action} with a list of columns", cursor.start
+        )
+    return Action(action)
 
 
 def resolve(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import Scope, select_bindings
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.names import quote
 from tique_rewriter.outputs import plain_columns
 from tique_rewriter.plan import Literal, LockingSelect, Operand, Parameter, Wait
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 _PARTS = frozenset(
     ["expressions", "from_", "joins", "where", "order", "limit", "offset"]
 )
-_ALONE = (["UPDATE"], ["NO", "KEY", "UPDATE"])
-_SHARED = (["SHARE"], ["KEY", "SHARE"])
+_SHARED = ("SHARE", "KEY SHARE")
+_KINDS = ("UPDATE", "NO KEY UPDATE", *_SHARED)
+_WAITS = {"": Wait.WAIT, "NOWAIT": Wait.NOWAIT, "SKIP LOCKED": Wait.SKIP_LOCKED}
 _KEY = "_locked_"
 """How the names begin of the results that are keys."""
 
@@ -64,15 +66,10 @@ def without_rows(source: Source) -> Source | None:
 
 def lock_clauses(source: Source) -> list[int]:
     """Return the numbers of the words that begin a lock clause, in brackets or not."""
-    keywords = source.keywords()
     return [
         number
-        for number, keyword in enumerate(keywords)
-        if keyword == "FOR"
-        and any(
-            keywords[number + 1 : number + 1 + len(kind)] == kind
-            for kind in (*_ALONE, *_SHARED)
-        )
+        for number, word in enumerate(source.words)
+        if word.keyword == "FOR" and Cursor(source, number=number + 1).follows(*_KINDS)
     ]
 
 
@@ -144,35 +141,20 @@ def _starts(source: Source) -> list[int]:
 def _clause(source: Source) -> _Clause:
     """Read the clause to its last word, which must be the statement's."""
     number, *more = _starts(source)
-    words, keywords = source.words, source.keywords()
-    start = words[number].start
+    start, cursor = source.words[number].start, Cursor(source, number=number + 1)
     if more:
-        raise _refused(source, "more than one lock clause", words[more[0]].start)
-    kind, *_ = [
-        kind
-        for kind in (*_ALONE, *_SHARED)
-        if keywords[number + 1 : number + 1 + len(kind)] == kind
-    ]
-    number += 1 + len(kind)
-    names: list[tuple[str, int]] = []
-    if keywords[number : number + 1] == ["OF"]:
-        while True:
-            number += 1
-            if number >= len(words):
-                raise source.syntax("a table is missing after OF", words[-1].start)
-            name = source.identifier(words[number]).lower()
-            names.append((name, words[number].start))
-            number += 1
-            if keywords[number : number + 1] != [","]:
-                break
-    wait = Wait.WAIT
-    if keywords[number : number + 1] == ["NOWAIT"]:
-        wait, number = Wait.NOWAIT, number + 1
-    elif keywords[number : number + 2] == ["SKIP", "LOCKED"]:
-        wait, number = Wait.SKIP_LOCKED, number + 2
-    if number != len(words):
+        raise _refused(source, "more than one lock clause", source.words[more[0]].start)
+    kind = cursor.accept(*_KINDS)
+
+    def table() -> tuple[str, int]:
+        name = cursor.name("a table is missing after OF").lower()
+        return name, cursor.before.start
+
+    names = cursor.list_of(table) if cursor.accept("OF") else []
+    wait = _WAITS[cursor.accept("NOWAIT", "SKIP LOCKED")]
+    if cursor.left:
         raise source.unsupported(
-            "text after FOR UPDATE", words[number].start, "put FOR UPDATE at the end"
+            "text after FOR UPDATE", cursor.start, "put FOR UPDATE at the end"
         )
     return _Clause(start, tuple(names), wait, kind in _SHARED)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tique_rewriter.definition import qualified_name
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
-from tique_rewriter.names import check_reserved, quote
+from tique_rewriter.names import quote
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
-from tique_rewriter.session import SessionPlan, rest_of, unread
+from tique_rewriter.session import SessionPlan, finish, rest_of, unread
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Table
@@ -61,30 +61,26 @@ def plan_maintenance(source: Source, catalog: Catalog) -> SessionPlan:
         return _load(source, rest)
     if verb not in _OF_TABLES:
         raise _refused(rest, rest.words[0])
-    number = 0
-    if verb == "VACUUM" and rest.words[0].keyword == "ANALYZE":
-        verb, number = "VACUUM ANALYZE", 1
-        if len(rest.words) == 1:
+    cursor = Cursor(rest)
+    if verb == "VACUUM" and cursor.accept("ANALYZE"):
+        verb = "VACUUM ANALYZE"
+        if not cursor.left:
             return Maintain(0, (), verb)
-    return Maintain(0, (), f"{verb} {_relation(rest, catalog, number)}")
+    return Maintain(0, (), f"{verb} {_relation(cursor, catalog)}")
 
 
-def _relation(source: Source, catalog: Catalog, number: int) -> str:
+def _relation(cursor: Cursor, catalog: Catalog) -> str:
     """Return ``schema.table (columns)``, with all names quoted."""
-    start = source.words[min(number, len(source.words) - 1)].start
-    schema, name, number = qualified_name(source, number, "")
-    check_reserved(source, schema, start)
+    source, start = cursor.source, cursor.start
+    schema, name = cursor.unreserved("")
     table = catalog.find(schema or None, name)
     if table is None:
         raise source.error(UnknownTable, f'unknown table "{name}"', start)
     text = f"{quote(table.schema)}.{quote(table.name)}"
-    if source.keywords(number)[:1] == ["("]:
-        end = number + source.closing(source.words[number:])
-        pieces = split(source.words[number + 1 : end])
+    if (listed := cursor.brackets()) is not None:
+        pieces = split(listed)
         text += f" ({', '.join(_column(source, table, piece) for piece in pieces)})"
-        number = end + 1
-    if number < len(source.words):
-        raise _refused(source, source.words[number])
+    finish(cursor)
     return text
 
 
@@ -113,5 +109,4 @@ def _load(source: Source, rest: Source) -> Maintain:
 
 
 def _refused(source: Source, word: Word) -> UnsupportedSQL:
-    shown = source.raw(word)
-    return unread(source, source.unsupported(f'"{shown}" here', word.start))
+    return unread(source, source.unexpected(word, "here"))

@@ -33,6 +33,7 @@ from tique_rewriter.scalars import (
 )
 from tique_rewriter.shape import starts_at
 from tique_rewriter.source import Mark
+from tique_rewriter.targets import listed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -319,21 +320,7 @@ class _Merge:
             )
         if is_listed:
             end = source.closing(words)
-            columns = []
-            for piece in split(words[1:end]):
-                if len(piece) != 1:
-                    raise source.unsupported("this list of columns", words[0].start)
-                name = source.identifier(piece[0])
-                position = table.positions.get(name.lower())
-                if position is None:
-                    raise unknown_column(source, table, name, piece[0].start)
-                if position in columns:
-                    raise source.error(
-                        DuplicateColumn,
-                        f'the column "{name}" is given twice',
-                        piece[0].start,
-                    )
-                columns.append(position)
+            columns = [*listed_columns(source, table, words[1:end], words[0].start)]
             words = words[end + 1 :]
         if [w.keyword for w in words[:2]] != ["VALUES", "("] or (
             source.closing(words[1:]) != len(words) - 2

@@ -47,7 +47,7 @@ def _schema(cursor: Cursor, catalog: Definitions, verb: str) -> Plan:
     source = cursor.source
     if verb == "ALTER":
         return _rename_schema(source)
-    names = cursor.names("", several=verb == "DROP")
+    names = cursor.names(several=verb == "DROP")
     if any(schema for schema, _ in names):
         raise source.unsupported("a name with a database in it", cursor.before.start)
     for _, name in names:

@@ -12,13 +12,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from tique_rewriter.control import read_modes
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
 from tique_rewriter.plan import ISOLATION, Plan
 from tique_rewriter.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tique_rewriter.source import Word
 
 _Error = TypeVar("_Error", bound=RewriteError)
@@ -86,13 +85,13 @@ class ShowSetting(SessionPlan):
     name: str | None
 
 
-_CHARACTERISTICS = ("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION")
+_CHARACTERISTICS = "SESSION CHARACTERISTICS AS TRANSACTION"
 _DISCARDED = ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
 
-_PHRASES: dict[tuple[str, ...], str] = {
-    ("TIME", "ZONE"): TIME_ZONE,
-    ("SESSION", "AUTHORIZATION"): "session_authorization",
-    ("TRANSACTION", "ISOLATION", "LEVEL"): ISOLATION,
+_PHRASES = {
+    "TIME ZONE": TIME_ZONE,
+    "SESSION AUTHORIZATION": "session_authorization",
+    "TRANSACTION ISOLATION LEVEL": ISOLATION,
 }
 """Settings with a name of several words."""
 
@@ -137,17 +136,16 @@ def plan_setting(source: Source) -> SessionPlan:
     UnsupportedSQL
         For a value that is not written out.
     """
-    verb = source.words[0].keyword
-    rest = rest_of(source)
+    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
     if verb == "SET":
-        if tuple(rest.keywords()[:4]) == _CHARACTERISTICS:
-            return SetCharacteristics(0, (), *read_modes(rest, 4))
-        return plan_assignment(rest)
-    if rest.words[0].keyword == "ALL":
-        finish(rest, 1)
+        if cursor.accept(_CHARACTERISTICS):
+            return SetCharacteristics(0, (), *read_modes(cursor))
+        return plan_assignment(cursor.source)
+    if cursor.accept("ALL"):
+        finish(cursor)
         return ResetAll(0, ()) if verb == "RESET" else ShowSetting(0, (), None)
-    name, number = _name(rest, 0)
-    finish(rest, number)
+    name = _name(cursor)
+    finish(cursor)
     if verb == "RESET":
         return SetSetting(0, (), name, None)
     return ShowSetting(0, (), name)
@@ -155,35 +153,31 @@ def plan_setting(source: Source) -> SessionPlan:
 
 def plan_discard(source: Source) -> Discard:
     """Return the plan of DISCARD."""
-    rest = rest_of(source)
-    what = rest.words[0].keyword
-    if what not in _DISCARDED:
-        raise _refused(rest, rest.words[0])
-    finish(rest, 1)
+    cursor = Cursor(rest_of(source))
+    what = cursor.accept(*_DISCARDED)
+    if not what:
+        raise _refused(cursor.source, cursor.word)
+    finish(cursor)
     return Discard(0, (), "TEMP" if what == "TEMPORARY" else what)
 
 
 def plan_assignment(source: Source) -> SetSetting:
     """Return the plan of the words after SET."""
-    number, scope = 0, Scope.UNSAID
+    cursor, scope = Cursor(source), Scope.UNSAID
     first, second = (*source.keywords(), "")[:2]
     if first in _SCOPES and second not in ("AUTHORIZATION", "=", "TO"):
-        number, scope = 1, Scope(first)
-    bare = source.keywords(number)[:1]
-    name, number = _name(source, number)
-    if source.keywords(number)[:1] in (["="], ["TO"]):
-        number += 1
-    elif name not in _PHRASES.values() and not _BARE.issuperset(bare):
-        place = source.words[min(number, len(source.words) - 1)].start
-        raise unread(source, source.syntax("= or TO is missing", place))
-    words = source.words[number:]
+        scope = Scope(cursor.accept(first))
+    bare = cursor.keyword
+    name = _name(cursor)
+    if not cursor.accept("=", "TO") and (
+        name not in _PHRASES.values() and bare not in _BARE
+    ):
+        raise unread(source, source.syntax("= or TO is missing", cursor.start))
+    words = cursor.rest
     if not words:
         raise source.syntax("a value is missing", source.words[-1].start)
-    is_default = words[0].keyword == "DEFAULT" or (
-        words[0].keyword == "LOCAL" and name == TIME_ZONE
-    )
-    if is_default:
-        finish(source, number + 1)
+    if cursor.accept("DEFAULT") or (name == TIME_ZONE and cursor.accept("LOCAL")):
+        finish(cursor)
         return SetSetting(0, (), name, None, scope)
     return SetSetting(0, (), name, values_of(source, name, words), scope)
 
@@ -202,7 +196,7 @@ def plan_use(source: Source) -> SetSetting:
     for number, word in enumerate(source.words):
         if number % 2:
             if word.keyword != ".":
-                finish(source, number)
+                finish(Cursor(source, number=number))
             continue
         (name,) = values_of(source, "schema", [word])
         special = {".", ",", '"'}.intersection(name)
@@ -210,43 +204,34 @@ def plan_use(source: Source) -> SetSetting:
     return SetSetting(0, (), "schema", (".".join(parts),))
 
 
-def _name(source: Source, number: int) -> tuple[str, int]:
-    """Return the folded name that begins at a word, and the number of the word after."""
-    keywords = source.keywords(number)
-    for phrase, name in _PHRASES.items():
-        if tuple(keywords[: len(phrase)]) == phrase:
-            return name, number + len(phrase)
-    if not keywords:
-        raise source.syntax("a setting's name is missing", source.words[-1].start)
-    parts = [source.identifier(source.words[number])]
-    number += 1
-    while source.keywords(number)[:1] == ["."] and number + 1 < len(source.words):
-        parts.append(source.identifier(source.words[number + 1]))
-        number += 2
-    return ".".join(parts).lower(), number
+def _name(cursor: Cursor) -> str:
+    """Read a setting's name, and return it folded."""
+    if phrase := cursor.accept(*_PHRASES):
+        return _PHRASES[phrase]
+    parts = [cursor.name("a setting's name is missing")]
+    while cursor.left > 1 and cursor.accept("."):
+        parts.append(cursor.name())
+    return ".".join(parts).lower()
 
 
-def values_of(source: Source, name: str, words: Sequence[Word]) -> tuple[str, ...]:
+def values_of(source: Source, name: str, words: list[Word]) -> tuple[str, ...]:
     """Return the values that these words are, for the setting of that name."""
     if name == TIME_ZONE and words[0].keyword == "INTERVAL":
         return (_interval(source, words),)
-    values: list[str] = []
-    rest = list(words)
-    while True:
-        values.append(_value(source, rest))
-        if not rest:
-            return tuple(values)
-        comma = rest.pop(0)
-        if comma.keyword != "," or not rest:
-            raise _refused(source, comma)
+    cursor = Cursor(source, words)
+    values = [_value(cursor)]
+    while cursor.left:
+        if not cursor.follows(",") or cursor.left == 1:
+            raise _refused(source, cursor.word)
+        cursor.take()
+        values.append(_value(cursor))
+    return tuple(values)
 
 
-def _value(source: Source, rest: list[Word]) -> str:
-    """Take one value from the words that are left."""
-    word = rest.pop(0)
-    sign = ""
-    if word.keyword in ("+", "-") and rest:
-        sign, word = word.keyword.replace("+", ""), rest.pop(0)
+def _value(cursor: Cursor) -> str:
+    source, word, sign = cursor.source, cursor.take(), ""
+    if word.keyword in ("+", "-") and cursor.left:
+        sign, word = word.keyword.replace("+", ""), cursor.take()
     raw = source.raw(word)
     if word.start in source.lexed.starts:
         raise source.unsupported(
@@ -261,14 +246,13 @@ def _value(source: Source, rest: list[Word]) -> str:
     is_name = word.keyword and raw.isidentifier() and word.keyword not in _RESERVED
     if not sign and (raw[0] == '"' or is_name):
         value = source.identifier(word)
-        while len(rest) > 1 and rest[0].keyword == ".":
-            value += f".{source.identifier(rest[1])}"
-            del rest[:2]
+        while cursor.left > 1 and cursor.accept("."):
+            value += f".{cursor.name()}"
         return value
     raise _refused(source, word)
 
 
-def _interval(source: Source, words: Sequence[Word]) -> str:
+def _interval(source: Source, words: list[Word]) -> str:
     """Return the text of an INTERVAL, which a time zone may be."""
     if len(words) < 2 or source.text[words[1].start] != "'":
         raise _refused(source, words[0])
@@ -280,12 +264,10 @@ def _interval(source: Source, words: Sequence[Word]) -> str:
     return f"INTERVAL '{raw}'"
 
 
-def finish(source: Source, number: int) -> None:
-    """Refuse words from this number on."""
-    if number < len(source.words):
-        word = source.words[number]
-        shown = source.raw(word)
-        raise unread(source, source.unsupported(f'"{shown}" here', word.start))
+def finish(cursor: Cursor) -> None:
+    """Refuse words that are left."""
+    if cursor.left:
+        raise unread(cursor.source, cursor.unexpected())
 
 
 def unread(source: Source, error: _Error) -> _Error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tique_rewriter.definition import qualified_name
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.session import SessionPlan, finish, rest_of
 
 if TYPE_CHECKING:
@@ -25,19 +25,12 @@ class SetConstraints(SessionPlan):
 
 def plan_set_constraints(source: Source) -> SetConstraints:
     """Return the plan of SET CONSTRAINTS … DEFERRED or IMMEDIATE."""
-    rest = rest_of(source)
-    number, names = 1, list[tuple[str, str]]()
-    if rest.keywords(1)[:1] == ["ALL"]:
-        number = 2
-    else:
-        while True:
-            schema, name, number = qualified_name(rest, number, "")
-            names.append((schema, name))
-            if rest.keywords(number)[:1] != [","]:
-                break
-            number += 1
-    mode = rest.keywords(number)[:1]
-    if mode not in (["DEFERRED"], ["IMMEDIATE"]):
+    cursor = Cursor(rest_of(source))
+    cursor.accept("CONSTRAINTS")
+    names = [] if cursor.accept("ALL") else cursor.names()
+    mode = cursor.accept("DEFERRED", "IMMEDIATE")
+    if not mode:
+        rest = cursor.source
         raise rest.syntax("DEFERRED or IMMEDIATE is missing", rest.words[-1].start)
-    finish(rest, number + 1)
-    return SetConstraints(0, (), tuple(names) or None, mode == ["DEFERRED"])
+    finish(cursor)
+    return SetConstraints(0, (), tuple(names) or None, mode == "DEFERRED")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.session import SessionPlan, finish, rest_of, unread
 
@@ -79,83 +80,68 @@ def plan_cursor(source: Source, plan: Callable[[Lexed], Plan]) -> SessionPlan:
     UnsupportedSQL
         For a cursor of anything but a query, and BINARY.
     """
-    verb = source.words[0].keyword
-    rest = rest_of(source)
+    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
     if verb == "DECLARE":
-        return _declare(rest, plan)
+        return _declare(cursor, plan)
     if verb == "CLOSE":
-        finish(rest, 1)
-        is_all = rest.words[0].keyword == "ALL"
-        return CloseCursor(0, (), None if is_all else _name(rest, 0))
-    towards, count, number = _direction(rest)
-    if rest.keywords(number)[:1] in (["FROM"], ["IN"]):
-        number += 1
-    if number >= len(rest.words):
-        raise rest.syntax("a cursor's name is missing", rest.words[-1].start)
-    finish(rest, number + 1)
-    return FetchCursor(0, (), _name(rest, number), towards, count, verb == "MOVE")
+        if cursor.accept("ALL"):
+            finish(cursor)
+            return CloseCursor(0, (), None)
+        return CloseCursor(0, (), _last_name(cursor))
+    towards, count = _direction(cursor)
+    cursor.accept("FROM", "IN")
+    return FetchCursor(0, (), _last_name(cursor), towards, count, verb == "MOVE")
 
 
-def _declare(source: Source, plan: Callable[[Lexed], Plan]) -> DeclareCursor:
-    name = _name(source, 0)
-    keywords = source.keywords()
-    number, scrolls, holds = 1, None, False
-    while number < len(keywords) and keywords[number] != "CURSOR":
-        if keywords[number : number + 2] == ["NO", "SCROLL"]:
-            scrolls, number = False, number + 2
-        elif keywords[number] in ("INSENSITIVE", "ASENSITIVE", "SCROLL"):
-            scrolls = True if keywords[number] == "SCROLL" else scrolls
-            number += 1
-        else:
-            finish(source, number)
-    number += 1
-    if keywords[number : number + 2] in (["WITH", "HOLD"], ["WITHOUT", "HOLD"]):
-        holds, number = keywords[number] == "WITH", number + 2
-    if keywords[number : number + 1] != ["FOR"] or number + 1 == len(keywords):
-        place = source.words[min(number, len(keywords) - 1)].start
-        raise unread(source, source.syntax("FOR and a query are missing", place))
-    inner = plan(source.lexed.after(source.words[number].end))
+def _declare(cursor: Cursor, plan: Callable[[Lexed], Plan]) -> DeclareCursor:
+    source, name = cursor.source, cursor.source.rules.same(cursor.name())
+    scrolls = None
+    while cursor.left and not cursor.follows("CURSOR"):
+        if cursor.accept("NO SCROLL"):
+            scrolls = False
+        elif cursor.accept("SCROLL"):
+            scrolls = True
+        elif not cursor.accept("INSENSITIVE", "ASENSITIVE"):
+            finish(cursor)
+    cursor.accept("CURSOR")
+    holds = cursor.accept("WITH HOLD", "WITHOUT HOLD") == "WITH HOLD"
+    if not cursor.follows("FOR") or cursor.left == 1:
+        raise unread(source, source.syntax("FOR and a query are missing", cursor.start))
+    inner = plan(source.lexed.after(cursor.take().end))
     if not isinstance(inner, Select):
-        raise source.unsupported(
-            "a cursor of anything but a query", source.words[number + 1].start
-        )
+        raise source.unsupported("a cursor of anything but a query", cursor.start)
     return DeclareCursor(
         inner.parameters, inner.references, name, inner, scrolls, holds
     )
 
 
-def _direction(source: Source) -> tuple[Towards, int | None, int]:
-    """Direction, count and the number of the word behind them."""
-    keywords = source.keywords()
-    first = keywords[0]
-    is_name = len(keywords) == 1
-    if first in _STEPS and not is_name:
-        return (*_STEPS[first], 1)
-    if first in Towards.__members__ and not is_name:
-        towards = Towards[first]
-        count, number = _count(source, 1)
+def _direction(cursor: Cursor) -> tuple[Towards, int | None]:
+    """Read direction and count; a word that stands alone is a cursor's name."""
+    if cursor.left > 1 and (step := cursor.accept(*_STEPS)):
+        return _STEPS[step]
+    if cursor.left > 1 and (way := cursor.accept(*Towards.__members__)):
+        towards, begin = Towards[way], cursor.number
+        count = _count(cursor)
         if count is None and towards in (Towards.FORWARD, Towards.BACKWARD):
-            if keywords[1] == "ALL" and len(keywords) > 2:
-                return towards, None, 2
-            return towards, 1, 1
+            cursor.number = begin
+            is_all = cursor.left > 1 and cursor.accept("ALL")
+            return towards, None if is_all else 1
         if count is None:
-            raise source.syntax("a number is missing", source.words[-1].start)
-        return towards, count, number
-    count, number = _count(source, 0)
-    return Towards.FORWARD, 1 if count is None else count, number
+            raise cursor.source.syntax(
+                "a number is missing", cursor.source.words[-1].start
+            )
+        return towards, count
+    count = _count(cursor)
+    return Towards.FORWARD, 1 if count is None else count
 
 
-def _count(source: Source, number: int) -> tuple[int | None, int]:
-    """The number that is written from this word on, and the number of the word behind."""
-    keywords = source.keywords(number)
-    sign = 1
-    if keywords[:1] in (["-"], ["+"]):
-        sign = -1 if keywords[0] == "-" else 1
-        keywords, number = keywords[1:], number + 1
-    if keywords and keywords[0].isdigit():
-        return sign * int(keywords[0]), number + 1
-    return None, number
+def _count(cursor: Cursor) -> int | None:
+    sign = cursor.accept("-", "+")
+    return int(sign + cursor.take().keyword) if cursor.keyword.isdigit() else None
 
 
-def _name(source: Source, number: int) -> str:
-    return source.rules.same(source.identifier(source.words[number]))
+def _last_name(cursor: Cursor) -> str:
+    """Read a cursor's name, the last word."""
+    word = cursor.take("a cursor's name is missing")
+    finish(cursor)
+    return cursor.source.rules.same(cursor.source.identifier(word))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import UnknownTable
 from tique_rewriter.names import PRIVATE_SCHEMA, quote
 from tique_rewriter.placeholders import number_placeholders
@@ -134,7 +135,7 @@ def plan_variable(source: Source, catalog: Catalog) -> Plan:
     rest = rest_of(rest_of(source))
     name = rest.identifier(rest.words[0])
     if source.words[0].keyword == "RESET":
-        finish(rest, 1)
+        finish(Cursor(rest, number=1))
         return _fixed(f"RESET VARIABLE {quote(name)}")
     if rest.keywords(1)[:1] not in (["="], ["TO"]) or len(rest.words) < 3:
         raise unread(
@@ -168,7 +169,7 @@ def _of_name(source: Source, rest: Source, verb: str, catalog: Catalog) -> Plan:
     if rest.words[0].keyword == "TABLE" and len(rest.words) > 1:
         rest = rest_of(rest)
     schema, name = _relation(rest)
-    finish(rest, 3 if schema else 1)
+    finish(Cursor(rest, number=3 if schema else 1))
     if verb != "SUMMARIZE":
         table = _definition(catalog, schema or None, name)
         if table is not None:

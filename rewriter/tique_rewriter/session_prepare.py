@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL
 from tique_rewriter.hidden_calls import check_hidden
 from tique_rewriter.operands import operand
 from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
 from tique_rewriter.plan import Literal, Parameter
 from tique_rewriter.references import find_reads
+from tique_rewriter.scalars import split
 from tique_rewriter.session import SessionPlan, finish, rest_of, unread
 from tique_rewriter.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tique_rewriter.plan import Operand
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Word
@@ -76,16 +76,16 @@ def plan_prepare(source: Source) -> PrepareStatement:
     words = rest.words
     if words[0].keyword == "TRANSACTION" and rest.keywords(1)[:1] != ["AS"]:
         raise source.unsupported("PREPARE TRANSACTION", source.words[0].start)
-    name = _name(rest)
-    number, types = 1, tuple[str, ...]()
-    if rest.keywords(1)[:1] == ["("]:
-        end = 1 + rest.closing(words[1:])
-        types = tuple(rest.words_text(part) for part in _split(words[2:end]))
-        number = end + 1
-    if rest.keywords(number)[:1] != ["AS"] or number + 1 >= len(words):
-        place = words[min(number, len(words) - 1)].start
-        raise unread(source, source.syntax("AS and a statement are missing", place))
-    first = words[number + 1]
+    cursor = Cursor(rest)
+    name = rest.rules.same(cursor.name())
+    listed = cursor.brackets() or []
+    types = tuple(rest.words_text(part) for part in split(listed))
+    if not cursor.follows("AS") or cursor.left == 1:
+        raise unread(
+            source, source.syntax("AS and a statement are missing", cursor.start)
+        )
+    cursor.take()
+    first = cursor.word
     if first.keyword not in _BODIES and first.keyword not in source.rules.queries:
         raise source.unsupported(
             f"PREPARE of {first.keyword or 'this statement'}",
@@ -108,16 +108,12 @@ def plan_execute(source: Source, catalog: Catalog) -> ExecuteStatement:
     """
     rest = rest_of(source)
     check_hidden(source, catalog)
-    words = rest.words
-    name = _name(rest)
-    arguments: list[tuple[str, Operand | None]] = []
-    number = 1
-    if rest.keywords(1)[:1] == ["("]:
-        end = 1 + rest.closing(words[1:])
-        arguments += [_argument(rest, part, catalog) for part in _split(words[2:end])]
-        number = end + 1
-    finish(rest, number)
-    return ExecuteStatement(len(source.lexed.arguments), (), name, tuple(arguments))
+    cursor = Cursor(rest)
+    name = rest.rules.same(cursor.name())
+    listed = cursor.brackets() or []
+    arguments = tuple([_argument(rest, part, catalog) for part in split(listed)])
+    finish(cursor)
+    return ExecuteStatement(len(source.lexed.arguments), (), name, arguments)
 
 
 def plan_deallocate(source: Source) -> Deallocate:
@@ -125,29 +121,12 @@ def plan_deallocate(source: Source) -> Deallocate:
     rest = rest_of(source)
     if rest.words[0].keyword == "PREPARE" and len(rest.words) > 1:
         rest = rest_of(rest)
-    if rest.words[0].keyword == "ALL":
-        finish(rest, 1)
+    cursor = Cursor(rest)
+    word = cursor.take()
+    finish(cursor)
+    if word.keyword == "ALL":
         return Deallocate(0, (), None)
-    finish(rest, 1)
-    return Deallocate(0, (), _name(rest))
-
-
-def _name(source: Source) -> str:
-    return source.rules.same(source.identifier(source.words[0]))
-
-
-def _split(words: Sequence[Word]) -> list[list[Word]]:
-    """Cut a list in brackets at its own commas."""
-    if not words:
-        return []
-    depth = words[0].depth - (words[0].keyword in ("(", "[", "{"))
-    parts: list[list[Word]] = [[]]
-    for word in words:
-        if word.keyword == "," and word.depth == depth:
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return parts
+    return Deallocate(0, (), rest.rules.same(rest.identifier(word)))
 
 
 def _argument(

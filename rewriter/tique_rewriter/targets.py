@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.errors import UnknownTable
+from tique_rewriter.errors import DuplicateColumn, UnknownTable
 from tique_rewriter.names import check_kind, refusal
+from tique_rewriter.references import unknown_column
+from tique_rewriter.scalars import split
 
 if TYPE_CHECKING:
     from tique_rewriter.cursor import Cursor
@@ -50,6 +52,38 @@ def unknown_name(cursor: Cursor, first: int) -> RewriteError:
         words[0].start,
         "existing tables are taken in with `tique adopt`",
     )
+
+
+def listed_columns(
+    source: Source, table: Table, words: list[Word], start: int
+) -> tuple[int, ...]:
+    """Return the positions of the columns that a list names, which begins at ``start``.
+
+    Raises
+    ------
+    UnsupportedSQL
+        It is of more than names.
+    UnknownColumn
+        The table has none of a name.
+    DuplicateColumn
+        A column is given twice.
+    """
+    columns: list[int] = []
+    for piece in split(words):
+        if len(piece) != 1:
+            raise source.unsupported("this list of columns", start)
+        name = source.identifier(piece[0])
+        position = table.positions.get(name.lower())
+        if position is None:
+            raise unknown_column(source, table, name, piece[0].start)
+        if position in columns:
+            raise source.error(
+                DuplicateColumn,
+                f'the column "{name}" is given twice',
+                piece[0].start,
+            )
+        columns.append(position)
+    return tuple(columns)
 
 
 def expect_exact(source: Source, given: str, name: str, word: Word) -> None:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique_rewriter.create_as import CreateTableAs
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.ddl_plans import (
     CreateTable,
     CreateTemporaryView,
     DropTemporaryViews,
 )
-from tique_rewriter.definition import qualified_name, read_head
+from tique_rewriter.definition import read_head
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.schema import DerivedDefinitions
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
     from tique_rewriter.schema import Definitions, Table, View
     from tique_rewriter.source import Word
-
-_WORDS = ("TEMP", "TEMPORARY")
-_COMMIT = ["ON", "COMMIT"]
 
 
 class OnCommit(Enum):
@@ -73,14 +71,13 @@ def is_temporary(source: Source, kind: str = "TABLE") -> bool:
 
 def _kind(source: Source, kind: str) -> tuple[int, int] | None:
     """The numbers of the first word that makes it temporary, and of TABLE or VIEW."""
-    keywords = source.keywords()
-    first = number = 3 if keywords[1:3] == ["OR", "REPLACE"] else 1
-    if keywords[number : number + 1] == ["LOCAL"] and source.rules.local_temporaries:
-        number += 1
-    if keywords[number : number + 1] not in ([word] for word in _WORDS):
-        return None
-    number += 1
-    return (first, number) if keywords[number : number + 1] == [kind] else None
+    cursor = Cursor(source, number=1)
+    cursor.accept("OR REPLACE")
+    first = cursor.number
+    if source.rules.local_temporaries:
+        cursor.accept("LOCAL")
+    is_temporary = cursor.accept("TEMP", "TEMPORARY")
+    return (first, cursor.number) if is_temporary and cursor.follows(kind) else None
 
 
 def plan_create_temporary(
@@ -181,29 +178,21 @@ def plan_drop_temporary_views(
     UnsupportedSQL
         For views of both kinds.
     """
-    number = 4 if source.keywords(2)[:2] == ["IF", "EXISTS"] else 2
-    names: list[str] = []
-    others = 0
-    while True:
-        schema, name, number = qualified_name(source, number, "")
-        view = definitions.view(schema or None, name)
-        if view is not None and view.table.is_temporary:
-            names.append(view.table.name)
-        else:
-            others += 1
-        if source.keywords(number)[:1] != [","]:
-            break
-        number += 1
+    cursor = Cursor(source, number=2)
+    cursor.accept("IF EXISTS")
+    views = [definitions.view(schema or None, name) for schema, name in cursor.names()]
+    names = [view.table.name for view in views if view and view.table.is_temporary]
     if not names:
         return None
-    if others:
+    if len(names) < len(views):
         raise source.unsupported(
             "DROP VIEW of temporary and of other views",
             source.words[0].start,
             "write a statement for each",
         )
-    if source.keywords(number) not in ([], ["CASCADE"], ["RESTRICT"]):
-        raise source.syntax("a name too many", source.words[number].start)
+    cursor.accept_last("CASCADE", "RESTRICT")
+    if cursor.left:
+        raise source.syntax("a name too many", cursor.start)
     return DropTemporaryViews(0, (), tuple(names))
 
 
@@ -216,12 +205,14 @@ def _without(source: Source, first: int, end: int) -> Source:
 
 def _without_schema(source: Source) -> tuple[Source, int]:
     """Return the statement without the schema of temporary tables; the name's number."""
-    number = 4 if source.keywords(1)[:2] == ["OR", "REPLACE"] else 2
-    if source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]:
-        number += 3
+    cursor = Cursor(source, number=1)
+    cursor.accept("OR REPLACE")
+    cursor.accept("TABLE", "VIEW")
+    cursor.accept("IF NOT EXISTS")
+    number = cursor.number
     if source.keywords(number + 1)[:1] != ["."]:
         return source, number
-    word = source.words[number]
+    word = cursor.word
     if source.identifier(word).lower() != source.rules.temporary_schema:
         raise source.unsupported(
             "a temporary table or view in a schema", word.start, "leave the schema out"
@@ -235,32 +226,23 @@ def _without_schema(source: Source) -> tuple[Source, int]:
 
 def _without_commit(source: Source, number: int) -> tuple[Source, OnCommit]:
     """Return the statement without ON COMMIT …, and what that says."""
-    rules = source.rules
-    found = None
-    for at in range(number, len(source.words) - 1):
-        if not source.words[at].depth and source.keywords(at)[:2] == _COMMIT:
-            found = at
-            break
-    if found is None:
+    rules, cursor = source.rules, Cursor(source, number=number)
+    cursor.take_until({"ON"})
+    while cursor.left and not cursor.follows("ON COMMIT"):
+        cursor.take()
+        cursor.take_until({"ON"})
+    if not cursor.left:
         return source, OnCommit(rules.ends_temporaries[0])
-    wanted = next(
-        (each for each in OnCommit if _follows(source, found, each)), OnCommit.PRESERVE
-    )
-    if (
-        not _follows(source, found, wanted)
-        or wanted.value not in rules.ends_temporaries
-    ):
+    found = cursor.number
+    cursor.accept("ON COMMIT")
+    end = cursor.accept(*[each.value for each in OnCommit])
+    if end not in rules.ends_temporaries:
         raise source.unsupported(
             "this form of ON COMMIT",
             source.words[found].start,
             f"there is {', '.join(rules.ends_temporaries)}",
         )
-    return _without(source, found, found + 2 + len(wanted.value.split())), wanted
-
-
-def _follows(source: Source, number: int, end: OnCommit) -> bool:
-    words = end.value.split()
-    return source.keywords(number + 2)[: len(words)] == words
+    return _without(source, found, cursor.number), OnCommit(end)
 
 
 class Lasting(DerivedDefinitions):

@@ -18,12 +18,12 @@ from sqlglot import expressions as exp
 from typing_extensions import override
 
 from tique_rewriter.create_as import before_data_clause
+from tique_rewriter.cursor import Cursor, refuse_placeholders
 from tique_rewriter.ddl_plans import CreateTemporaryView, DefineViews
-from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
 from tique_rewriter.hidden_calls import check_hidden
-from tique_rewriter.names import check_not_attached, check_reserved, refusal
+from tique_rewriter.names import check_reserved, check_writable, refusal
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.plan import Select, ViewQuery
 from tique_rewriter.qualified import without_schemas
@@ -274,22 +274,14 @@ def plan_create_temporary_view(
 def checked_header(source: Source, catalog: WithViews) -> Header:
     """Read CREATE VIEW; its names are checked, its query is not."""
     header = _read_header(source, catalog)
-    check_reserved(source, header.name[0], source.words[0].start)
-    check_not_attached(source, catalog, header.name[0], source.words[0].start)
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in CREATE VIEW", source.lexed.starts[0], "write a literal"
-        )
-    _check_free(header, catalog)
+    check_writable(source, catalog, header.name[0], source.words[0].start)
+    refuse_placeholders(source, "CREATE VIEW")
+    _check_name(source, header.name, catalog)
     return header
 
 
-def _check_free(header: Header, catalog: Definitions) -> None:
-    """Refuse a name that differs from another's in case alone."""
-    _check_name(header.source, header.name, catalog)
-
-
 def _check_name(source: Source, name: tuple[str, str], catalog: Definitions) -> None:
+    """Refuse a name that differs from another's in case alone."""
     view = catalog.view(*name)
     found = catalog.named(*name) if view is None else view.table
     if found is not None and source.rules.exact_quoted_names:
@@ -300,26 +292,21 @@ def _check_name(source: Source, name: tuple[str, str], catalog: Definitions) -> 
 
 def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
     """Return the plan of DROP VIEW [IF EXISTS] … [RESTRICT | CASCADE]."""
-    number = 2
-    if source.keywords(number)[:2] == ["IF", "EXISTS"]:
-        number += 2
-    names = []
-    while True:
-        first = source.words[min(number, len(source.words) - 1)]
-        schema, name, number = qualified_name(source, number, catalog.default_schema)
-        check_reserved(source, schema, first.start)
-        check_not_attached(source, catalog, schema, first.start)
-        view = catalog.view(schema, name) or catalog.view(None, name)
-        names.append((schema, name) if view is None else _names(view))
-        if source.keywords(number)[:1] != [","]:
-            break
-        number += 1
-    if source.keywords(number) not in ([], ["CASCADE"], ["RESTRICT"]):
-        word = source.words[number]
-        shown = source.raw(word)
-        raise source.syntax(f'"{shown}" in DROP VIEW', word.start)
-    text = source.words_text(source.words)
-    return DefineViews(0, (), text, tuple(names), creates=False)
+    cursor = Cursor(source, number=2)
+    cursor.accept("IF EXISTS")
+    names = cursor.list_of(lambda: _view_name(cursor, catalog))
+    cursor.accept_last("CASCADE", "RESTRICT")
+    if cursor.left:
+        shown = source.raw(cursor.word)
+        raise source.syntax(f'"{shown}" in DROP VIEW', cursor.start)
+    return DefineViews(0, (), cursor.statement, tuple(names), creates=False)
+
+
+def _view_name(cursor: Cursor, catalog: Definitions) -> tuple[str, str]:
+    """Read a view's name; return it as the catalog has it."""
+    schema, name = cursor.writable(catalog)
+    view = catalog.view(schema, name) or catalog.view(None, name)
+    return (schema, name) if view is None else (view.table.schema, view.table.name)
 
 
 def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
@@ -332,26 +319,20 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
     UnsupportedSQL
         For any other change.
     """
-    rules, number = source.rules, 2
-    if source.keywords(number)[:2] == ["IF", "EXISTS"]:
-        number += 2
-    start = source.words[min(number, len(source.words) - 1)].start
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
-    check_reserved(source, schema, start)
-    check_not_attached(source, catalog, schema, start)
-    old = catalog.view(schema, name) or catalog.view(None, name)
-    place = (schema, name) if old is None else _names(old)
-    match source.keywords(number):
-        case ["RENAME", "TO", _] if "RENAME TO" in rules.alters_views:
-            new = (place[0], source.identifier(source.words[number + 2]))
-        case ["SET", "SCHEMA", _] if "SET SCHEMA" in rules.alters_views:
-            new = (source.identifier(source.words[number + 2]), place[1])
+    forms, cursor = source.rules.alters_views, Cursor(source, number=2)
+    cursor.accept("IF EXISTS")
+    place = _view_name(cursor, catalog)
+    match cursor.keywords:
+        case ["RENAME", "TO", _] if "RENAME TO" in forms:
+            new = (place[0], source.identifier(cursor.rest[2]))
+        case ["SET", "SCHEMA", _] if "SET SCHEMA" in forms:
+            new = (source.identifier(cursor.rest[2]), place[1])
         case ["RENAME", "COLUMN", _, "TO", _] | [
             "RENAME",
             _,
             "TO",
             _,
-        ] if "RENAME COLUMN" in rules.alters_views:
+        ] if "RENAME COLUMN" in forms:
             new = place
         case _:
             raise source.unsupported(
@@ -362,53 +343,37 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
     check_reserved(source, new[0], source.words[-1].start)
     if new != place:
         _check_name(source, new, catalog)
-    text = source.words_text(source.words)
-    return DefineViews(0, (), text, tuple({place: 0, new: 0}), creates=True)
-
-
-def _names(view: View) -> tuple[str, str]:
-    return view.table.schema, view.table.name
+    return DefineViews(0, (), cursor.statement, tuple({place: 0, new: 0}), creates=True)
 
 
 def _read_header(source: Source, catalog: Definitions) -> Header:
-    words, number = source.words, 1
-    replaces = source.keywords(number)[:2] == ["OR", "REPLACE"]
-    number += 2 * replaces
-    is_materialized = source.keywords(number)[:1] == ["MATERIALIZED"]
-    number += is_materialized
-    if source.keywords(number)[:1] != ["VIEW"]:
-        kind = " ".join(source.keywords(number)[:2])
-        raise source.unsupported(f"CREATE {kind}", words[number].start)
-    number += 1
-    if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
-    number += 3 * if_not_exists
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
-    after, columns = number, list[str]()
-    if source.keywords(number)[:1] == ["("]:
-        end = number + source.closing(words[number:])
-        columns = [source.identifier(w) for w in words[number + 1 : end : 2]]
-        if any(w.keyword != "," for w in words[number + 2 : end : 2]):
-            raise source.syntax("a list of names is expected", words[number].start)
-        number = end + 1
-    if source.keywords(number)[:1] != ["AS"] or number + 1 == len(words):
-        at = words[min(number, len(words) - 1)]
-        shown = source.raw(at)
-        raise source.unsupported(f'"{shown}" in CREATE VIEW', at.start)
+    words, cursor = source.words, Cursor(source, number=1)
+    replaces = bool(cursor.accept("OR REPLACE"))
+    is_materialized = cursor.accept("MATERIALIZED")
+    if not cursor.accept("VIEW"):
+        kind = " ".join(cursor.keywords[:2])
+        raise source.unsupported(f"CREATE {kind}", cursor.start)
+    if_not_exists = bool(cursor.accept("IF NOT EXISTS"))
+    name = cursor.qualified(catalog.default_schema)
+    after, columns = cursor.number, cursor.listed_names()
+    if not cursor.follows("AS") or cursor.left == 1:
+        raise cursor.unexpected("in CREATE VIEW")
+    cursor.take()
     last, has_rows = len(words), True
     if is_materialized:
-        query, has_rows = before_data_clause(words[number + 1 :])
-        last = number + 1 + len(query)
+        query, has_rows = before_data_clause(cursor.rest)
+        last = cursor.number + len(query)
     elif source.keywords(last - 2) == ["CHECK", "OPTION"]:
         # It is about changes through the view, and there are none.
         last -= 4 if words[last - 3].keyword in ("LOCAL", "CASCADED") else 3
     return Header(
         source,
         after,
-        (schema, name),
+        name,
         tuple(columns),
         replaces,
         if_not_exists,
-        words[number + 1].start,
+        cursor.start,
         words[last - 1].end,
         has_rows,
     )

@@ -16,6 +16,7 @@ from tique_rewriter.change_plans import (
     Member,
     Update,
 )
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.plan import LockingSelect, Select
 from tique_rewriter.source import Source
 
@@ -107,36 +108,26 @@ def _check_queries(source: Source, members: list[Member]) -> None:
 
 def _members(source: Source) -> Iterator[tuple[str, str, list[Word], int]]:
     """Yield name, list of columns and body of each member, and where the next word is."""
-    words, number = source.words, 1
+    cursor = Cursor(source, number=1)
     while True:
-        if number + 2 >= len(words):
-            raise source.syntax("WITH ends too early", words[-1].start)
-        name = source.identifier(words[number])
-        number += 1
-        columns = ""
-        if words[number].keyword == "(":
-            end = number + source.closing(words[number:])
-            columns = source.words_text(words[number : end + 1])
-            number = end + 1
-        keywords = source.keywords(number)
-        if keywords[:1] != ["AS"]:
-            raise source.syntax("a member of WITH without AS", words[number - 1].start)
-        number += 1
-        if keywords[1:2] == ["NOT"]:
-            number += 1
-        if source.keywords(number)[:1] == ["MATERIALIZED"]:
-            number += 1
-        if source.keywords(number)[:1] != ["("]:
-            raise source.unsupported("this form of WITH", words[number - 1].start)
-        end = number + source.closing(words[number:])
-        if end == number + 1:
-            raise source.syntax("an empty member of WITH", words[number].start)
-        body = words[number + 1 : end]
-        number = end + 1
-        yield name, columns, body, number
-        if source.keywords(number)[:1] != [","]:
+        if cursor.left < 3:
+            raise source.syntax("WITH ends too early", source.words[-1].start)
+        name = cursor.name()
+        begin = cursor.number
+        cursor.brackets()
+        columns = cursor.text_from(begin)
+        if not cursor.accept("AS"):
+            raise source.syntax("a member of WITH without AS", cursor.before.start)
+        cursor.accept("NOT")
+        cursor.accept("MATERIALIZED")
+        start, body = cursor.start, cursor.brackets()
+        if body is None:
+            raise source.unsupported("this form of WITH", cursor.before.start)
+        if not body:
+            raise source.syntax("an empty member of WITH", start)
+        yield name, columns, body, cursor.number
+        if not cursor.accept(","):
             return
-        number += 1
 
 
 def plan_part(
