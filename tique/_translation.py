@@ -4,10 +4,18 @@ Invariant: whatever the text, nothing leaves a statement but :class:`tique.Error
 application's own code raised (a parameter's methods, say), MemoryError, and what is no
 ``Exception``. Any other exception is a fault of tique's: :func:`unexpected` makes an
 InternalError of it, and the fuzzers (``tests/fuzz``) take each for a finding.
+
+Invariant: a violation of a constraint names the constraint, the table and the column as the
+application knows them, in its message and in ``diag``, whichever part finds it. tique's own
+checks say :func:`concerning` what. The engine's are in tables of tique's: what puts rows
+there, and DDL, do so :func:`~tique_backends.errors.speaking_of` the application's table.
+No message of another error has the name of a table of tique's: :func:`translated` takes
+it out.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -32,11 +40,18 @@ from tique_udfs import BuildError, SequencerError
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from tique_rewriter.schema import Table
+
 _OURS = sys.stdlib_module_names | {
     "duckdb", "psycopg", "psycopg_binary", "pyarrow", "pymonetdb", "sqlglot",
     "tique", "tique_backends", "tique_rewriter", "tique_udfs",
 }  # fmt: skip
 """What runs in a statement; all other modules are the application's."""
+
+_INTERNAL = re.compile(
+    r'(?:(?:tique|pg_temp|temp|tmp)\.)?"?\btique_(?:stage|cache|incoming)[\w.]*"?'
+)
+"""A table of tique's, as engines write its name."""
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
     ErrorKind.PROGRAMMING: errors.ProgrammingError,
@@ -83,11 +98,19 @@ def translated(error: EngineError | RewriteError) -> errors.Error:
         return errors.OperationalError(str(error), sqlstate="08006")
     if isinstance(error, EngineError):
         state = error.sqlstate or _SQLSTATES.get(error.kind)
-        return _BY_KIND[error.kind](str(error), sqlstate=state)
+        message = _INTERNAL.sub("a table of tique's", str(error))
+        diag = errors.Diagnostic(**error.names)
+        return _BY_KIND[error.kind](message, sqlstate=state, diag=diag)
     if isinstance(error, UnsupportedSQL):
         return errors.NotSupportedError(str(error))
     state = _REWRITING_SQLSTATES.get(type(error))
     return errors.ProgrammingError(str(error), sqlstate=state)
+
+
+def concerning(table: Table, **names: str | None) -> errors.Diagnostic:
+    """The parts of a violation of a table's constraint that tique itself finds."""
+    place = {"schema_name": table.schema, "table_name": table.name}
+    return errors.Diagnostic(**place, **names)
 
 
 def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:

@@ -7,6 +7,26 @@ so that a pool of processes can hand them on.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class Diagnostic(NamedTuple):
+    """An error's parts: of a violation, what it is of by the application's own names.
+
+    Those that are not known, or that an error of its kind does not have, are None.
+    """
+
+    sqlstate: str | None = None
+    message_primary: str | None = None
+    schema_name: str | None = None
+    table_name: str | None = None
+    column_name: str | None = None
+    datatype_name: str | None = None
+    constraint_name: str | None = None
+
+
+_NOTHING_KNOWN = Diagnostic()
+
 
 class Warning(Exception):
     """An important notice, such as data truncated while inserting."""
@@ -28,19 +48,29 @@ class Error(Exception):
         The message, as for any exception.
     sqlstate
         A more exact SQLSTATE than the class's own.
+    diag
+        What it is about; the SQLSTATE and the message are put in.
 
     Attributes
     ----------
     sqlstate : str or None
         The SQLSTATE; None where the error did not come from a database.
+    diag : Diagnostic
+        Its parts.
     """
 
     sqlstate: str | None = None
 
-    def __init__(self, *args: object, sqlstate: str | None = None) -> None:
+    def __init__(
+        self,
+        *args: object,
+        sqlstate: str | None = None,
+        diag: Diagnostic = _NOTHING_KNOWN,
+    ) -> None:
         super().__init__(*args)
         if sqlstate is not None:
             self.sqlstate = sqlstate
+        self.diag = diag._replace(sqlstate=self.sqlstate, message_primary=str(self))
 
 
 class InterfaceError(Error):
@@ -128,6 +158,8 @@ class ForeignKeyViolation(IntegrityError):
         The values of the reference.
     sqlstate
         A more exact SQLSTATE than 23503.
+    diag
+        What it is about.
     """
 
     sqlstate = "23503"
@@ -139,8 +171,9 @@ class ForeignKeyViolation(IntegrityError):
         table: str | None = None,
         key: tuple[object, ...] | None = None,
         sqlstate: str | None = None,
+        diag: Diagnostic = _NOTHING_KNOWN,
     ) -> None:
-        super().__init__(*args, sqlstate=sqlstate)
+        super().__init__(*args, sqlstate=sqlstate, diag=diag)
         self.constraint = constraint
         self.table = table
         self.key = key
@@ -182,8 +215,9 @@ class SerializationError(OperationalError):
         columns: tuple[str, ...] = (),
         winner: int | None = None,
         sqlstate: str | None = None,
+        diag: Diagnostic = _NOTHING_KNOWN,
     ) -> None:
-        super().__init__(*args, sqlstate=sqlstate)
+        super().__init__(*args, sqlstate=sqlstate, diag=diag)
         self.table = table
         self.key = key
         self.columns = columns

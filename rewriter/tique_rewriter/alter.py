@@ -49,6 +49,7 @@ class AlterTable(Plan):
     that have other values afterwards. ``new_keys`` are the names of FOREIGN KEY
     constraints that are added. With ``cascade``, constraints of other tables go that need
     what is dropped. ``statement`` is run in place of ALTER TABLE with ``changes``.
+    ``adds`` is the name of the constraint or unique index that is added.
     """
 
     before: Table
@@ -59,6 +60,7 @@ class AlterTable(Plan):
     new_keys: frozenset[str]
     cascade: bool
     statement: str = ""
+    adds: str | None = None
 
 
 _MOVES = ["SET", "SCHEMA"]
@@ -132,6 +134,7 @@ class _Alteration:
         self._schema = table.schema
         self._retyped: set[int] = set()
         self._cascade = False
+        self._adds: str | None = None
 
     def plan(self, words: list[Word]) -> AlterTable:
         """Read all changes."""
@@ -163,6 +166,7 @@ class _Alteration:
             frozenset(self._retyped),
             frozenset(key.name for key in added),
             self._cascade,
+            adds=self._adds,
         )
 
     def _kept_keys(self) -> tuple[ForeignKey, ...]:
@@ -276,6 +280,8 @@ class _Alteration:
         references = len(draft.references)
         read_constraints(source, draft, piece[1:], None)
         _check_expressions(source, piece[1:])
+        if piece[1].keyword == "CONSTRAINT":
+            self._adds = source.identifier(piece[2])
         if len(draft.references) > references:
             return ""
         return source.words_text(piece)

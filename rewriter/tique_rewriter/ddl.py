@@ -145,7 +145,8 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
         _check_computed(source)
     text = kept_text(source, source.words, left_out)
     unless = index.name if is_unique and tree.args.get("exists") else None
-    return CreateIndex(0, (), table, text, is_computed, is_unique, unless)
+    name = index.name if is_unique else None
+    return CreateIndex(0, (), table, text, is_computed, is_unique, unless, name)
 
 
 def _check_computed(source: Source) -> None:

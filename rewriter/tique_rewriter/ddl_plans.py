@@ -44,7 +44,7 @@ class CreateIndex(Plan):
 
     One that ``is_computed`` has expressions or a condition, which may fail for a row.
     One that ``is_unique`` is a key of the table from then on. ``unless`` is such a one's
-    name if IF NOT EXISTS says that it may be there.
+    name if IF NOT EXISTS says that it may be there, and ``name`` is it in any case.
     """
 
     table: Table
@@ -52,6 +52,7 @@ class CreateIndex(Plan):
     is_computed: bool = False
     is_unique: bool = False
     unless: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Table:
     used; nothing else is known of it then. ``referenced`` are the keys that FOREIGN KEY
     constraints reference, of this table or of others, and ``referencing`` these
     constraints, each as its table's schema and name and its own name. ``key_names`` has
-    the names of keys that ON CONFLICT may give for them. Behind the UNIQUE constraints,
+    the names of PRIMARY KEY and UNIQUE constraints, with their columns. Behind the UNIQUE constraints,
     ``unique`` has the columns of unique indexes, by position; ``unique_names`` has the
     index's name at the same place, None for a constraint. One that
     ``is_temporary`` belongs to one connection. ``generated`` are further columns, each
@@ -212,10 +212,11 @@ class Table:
         """Whether the engine has to say which rows the table takes."""
         return bool(self.checks or self.generated or self.indexed or self.computed_keys)
 
-    def unique_index(self, columns: tuple[int, ...]) -> str | None:
-        """The name of the index that keeps these columns UNIQUE, if one does."""
+    def key_name(self, columns: tuple[int, ...]) -> str | None:
+        """The name of the constraint or index that keeps these columns unique."""
         names = dict(zip(self.unique, self.unique_names, strict=False))
-        return names.get(columns)
+        constraints = {key: name for name, key in self.key_names}
+        return names.get(columns) or constraints.get(columns)
 
     @property
     def is_keyless(self) -> bool:

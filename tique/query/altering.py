@@ -29,13 +29,16 @@ before is refused at commit: both tables' definitions say which constraints ther
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique._translation import concerning
 from tique.query.referencing import expect_comparable
 from tique.query.unique_indexes import unchanged
 from tique.store.rows import key_of
+from tique_backends.errors import speaking_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,12 +134,12 @@ class Alterations:
         if plan.changes or plan.statement:
             engine.unmanage(session, before)
             table = engine.forms.plain(before)
-            if plan.statement:
-                others = [other for other in self._catalog if other.id != before.id]
-                with unchanged(engine, session, others):
-                    session.execute(plan.statement)
-            else:
-                session.execute(f"ALTER TABLE {table} {plan.changes}")
+            others = [other for other in self._catalog if other.id != before.id]
+            same = (
+                unchanged(engine, session, others) if plan.statement else nullcontext()
+            )
+            with same, speaking_of(plan.after, constraint=plan.adds):
+                session.execute(plan.statement or f"ALTER TABLE {table} {plan.changes}")
             described = engine.describe(session, plan.after.schema, plan.after.name)
             _expect_same_columns(described, plan.after)
             engine.check_definition(session, described)
@@ -218,6 +221,7 @@ class Alterations:
                 constraint=key.name,
                 table=child.qualified_name,
                 key=values,
+                diag=concerning(child, constraint_name=key.name),
             )
 
 

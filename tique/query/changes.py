@@ -182,7 +182,7 @@ def _buffer_keyed(
                 writes.put(key, transaction.version_of(new))
                 continue
             if key in taken:
-                raise duplicate_key(table, "PRIMARY KEY")
+                raise duplicate_key(table, primary_key)
             taken[key] = new
         if old is not None:
             given_up[key_of(primary_key, old)] = old

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique._translation import concerning
 from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
@@ -48,14 +49,16 @@ def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -
 
 def _null(table: Table, column: str) -> errors.NotNullViolation:
     return errors.NotNullViolation(
-        f"NOT NULL constraint failed: {table.qualified_name}.{column}"
+        f"NOT NULL constraint failed: {table.qualified_name}.{column}",
+        diag=concerning(table, column_name=column),
     )
 
 
 def _broken(table: Table, check: Check) -> errors.CheckViolation:
     name = f" {check.name}" if check.name else ""
     return errors.CheckViolation(
-        f"CHECK constraint{name} failed: a row for {table.qualified_name} violates it"
+        f"CHECK constraint{name} failed: a row for {table.qualified_name} violates it",
+        diag=concerning(table, constraint_name=check.name),
     )
 
 
@@ -159,7 +162,7 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
         if row is not None:
             transaction.see_row(table, key, row)
             transaction.met.add((table.id, key))
-            raise duplicate_key(table, "PRIMARY KEY")
+            raise duplicate_key(table, table.primary_key)
 
 
 def check_buffered(
@@ -197,7 +200,7 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
         table, transaction.sts, transaction.sequence
     )
     if _has_rows(transaction, sql):
-        raise duplicate_key(table, "PRIMARY KEY")
+        raise duplicate_key(table, table.primary_key)
 
 
 def check_unique(
@@ -214,20 +217,12 @@ def check_unique(
         if set(columns) & set(changed):
             transaction.prepare_scan(table)
             if _has_rows(transaction, forms.unique_duplicate(table, columns, *numbers)):
-                names = ", ".join(table.columns[i].name for i in columns)
-                raise _duplicate_value(table, names, table.unique_index(columns))
+                raise duplicate_key(table, columns)
     for key in table.computed_keys:
         if set(key.columns) & set(changed):
             transaction.prepare_scan(table)
             if _has_rows(transaction, forms.computed_duplicate(table, key, *numbers)):
-                raise _duplicate_value(table, ", ".join(key.parts), key.name)
-
-
-def _duplicate_value(
-    table: Table, names: str, index: str | None
-) -> errors.UniqueViolation:
-    of_index = "" if index is None else f" of the index {index}"
-    return duplicate_key(table, f"UNIQUE ({names}){of_index}")
+                raise _duplicate(table, f"UNIQUE ({', '.join(key.parts)})", key.name)
 
 
 def _has_rows(transaction: Transaction, sql: str) -> bool:
@@ -236,8 +231,17 @@ def _has_rows(transaction: Transaction, sql: str) -> bool:
     return bool(transaction.session.execute(query).fetch_all())
 
 
-def duplicate_key(table: Table, constraint: str) -> errors.UniqueViolation:
-    """Return the error for a second row with the same key."""
+def duplicate_key(table: Table, columns: tuple[int, ...]) -> errors.UniqueViolation:
+    """Return the error for a second row with the same PRIMARY KEY or UNIQUE key."""
+    names = ", ".join(table.columns[i].name for i in columns)
+    kind = "PRIMARY KEY" if columns == table.primary_key else f"UNIQUE ({names})"
+    return _duplicate(table, kind, table.key_name(columns))
+
+
+def _duplicate(table: Table, kind: str, name: str | None) -> errors.UniqueViolation:
+    violates = "" if name is None else f' violates unique constraint "{name}"'
     return errors.UniqueViolation(
-        f"duplicate key: {table.qualified_name} has a row with this {constraint} already"
+        f"duplicate key value{violates}: {table.qualified_name} has a row with this "
+        f"{kind} already",
+        diag=concerning(table, constraint_name=name),
     )

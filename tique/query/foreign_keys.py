@@ -49,6 +49,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
+from tique._translation import concerning
 from tique.query.changes import finish_staged, write_changes
 from tique.query.referencing import (
     children,
@@ -519,6 +520,7 @@ def _check(
             constraint=key.name,
             table=child.qualified_name,
             key=at_fault,
+            diag=concerning(child, constraint_name=key.name),
         )
 
 
@@ -529,6 +531,7 @@ def _restricted(child: Table, key: ForeignKey, values: Key) -> errors.RestrictVi
         constraint=key.name,
         table=child.qualified_name,
         key=values,
+        diag=concerning(child, constraint_name=key.name),
     )
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tique import errors
-from tique._translation import translated
+from tique._translation import concerning, translated
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def serialization_error(conflict: Conflict) -> errors.SerializationError:
         key=conflict.key,
         columns=columns,
         winner=conflict.winner,
+        diag=concerning(conflict.table),
     )
 
 

@@ -28,6 +28,7 @@ _FULL = (
     "File too large",
     "failed to offload data block",
 )
+_DUPLICATE = ("Duplicate key", "PRIMARY KEY or UNIQUE", "contains duplicates")
 _READ_ONLY = ("read-only mode", "Read-only file system", "Permission denied")
 _LOCK_ADVICE = (
     "the database is open in another process, and an embedded database belongs to one "
@@ -40,7 +41,7 @@ def _is_lock(message: str) -> bool:
 
 
 def _constraint_kind(message: str) -> ErrorKind:
-    if "Duplicate key" in message or "PRIMARY KEY or UNIQUE" in message:
+    if any(sign in message for sign in _DUPLICATE):
         return ErrorKind.UNIQUE
     if "NOT NULL constraint" in message:
         return ErrorKind.NOT_NULL
@@ -96,7 +97,7 @@ def translated(error: Exception) -> EngineError:
         kind = _kind(error)
         advice = _LOCK_ADVICE if kind is ErrorKind.LOCKED else ""
         # The rest is an excerpt of the rewritten text, with values in it (P11).
-        message = str(error).split("\n\nLINE ")[0]
+        message = str(error).split("\n\nLINE ")[0].replace("_deleted OR ", "")
         return EngineError(kind, advice + message)
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):
         return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")

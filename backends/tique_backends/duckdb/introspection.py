@@ -151,11 +151,15 @@ def _described(
     primary_key: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
     checks: list[Check] = []
+    key_names = []
     for kind, names, expression, constraint in ask(_CONSTRAINTS, *found):
+        if kind in ("PRIMARY KEY", "UNIQUE"):
+            key = tuple([positions[n.lower()] for n in names])
+            key_names.append((constraint, key))
         if kind == "PRIMARY KEY":
-            primary_key = tuple(positions[n.lower()] for n in names)
+            primary_key = key
         elif kind == "UNIQUE":
-            unique.append(tuple(positions[n.lower()] for n in names))
+            unique.append(key)
         elif kind == "CHECK":
             checks.append(Check(expression, constraint))
         elif kind == "FOREIGN KEY":
@@ -171,6 +175,7 @@ def _described(
         tuple(unique),
         tuple(checks),
         table_id,
+        key_names=tuple(key_names),
         generated=generated,
         indexed=fallible(indexes),
     )

@@ -41,7 +41,7 @@ from tique_backends.duckdb.reading import (
     rows_query,
 )
 from tique_backends.duckdb.results import DuckDBResult, Stream, to_arrow
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import EngineError, ErrorKind, speaking_of
 from tique_backends.gaps import widened
 from tique_backends.names import (
     cache_name,
@@ -532,15 +532,19 @@ class DuckDBSession(Session):
 
     @override
     def stage(self, versions: Versions) -> None:
-        self._insert(_stamped(versions, "_sequence"), stage_name(versions.table))
+        place = stage_name(versions.table)
+        with speaking_of(versions.table, place):
+            self._insert(_stamped(versions, "_sequence"), place)
 
     @override
     def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
         if stage_name(table) in query:
             # DuckDB 1.5 may let a statement read the rows that it has just inserted.
             query = f"WITH _rows AS MATERIALIZED ({query}) SELECT * FROM _rows"
-        result = self.execute(f"INSERT INTO {stage_name(table)} {query}", parameters)
-        return int(result.fetch_all()[0][0])
+        place = stage_name(table)
+        with speaking_of(table, place):
+            result = self.execute(f"INSERT INTO {place} {query}", parameters)
+            return int(result.fetch_all()[0][0])
 
     @override
     def unstage(self, table: Table, after: int) -> None:

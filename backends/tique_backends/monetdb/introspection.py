@@ -41,7 +41,7 @@ FROM sys.columns WHERE table_id IN (SELECT id FROM sys.tables WHERE NOT system)
 ORDER BY table_id, number"""
 
 _KEYS = """
-SELECT k.table_id, k.id, k.type, o.name
+SELECT k.table_id, k.id, k.type, o.name, k.name
 FROM sys.keys AS k JOIN sys.objects AS o ON o.id = k.id ORDER BY k.id, o.nr"""
 
 _INDEXES = """
@@ -154,7 +154,8 @@ def _described(
     positions = {column.name: i for i, column in enumerate(columns)}
     keys: dict[int, tuple[int, ...]] = {}
     kinds: dict[int, int] = {}
-    for key, key_kind, column in ask(_KEYS, number):
+    names: dict[int, str] = {}
+    for key, key_kind, column, constraint in ask(_KEYS, number):
         if key_kind == _FOREIGN:
             if table_id:
                 raise refuse("has a FOREIGN KEY constraint")
@@ -162,7 +163,7 @@ def _described(
             continue
         if key_kind not in (_PRIMARY, _UNIQUE):
             raise refuse("has a constraint of a kind that tique does not know")
-        kinds[key] = key_kind
+        kinds[key], names[key] = key_kind, constraint
         keys[key] = (*keys.get(key, ()), positions[column])
     primary = [keys[key] for key, key_kind in kinds.items() if key_kind == _PRIMARY]
     unique = [keys[key] for key, key_kind in kinds.items() if key_kind == _UNIQUE]
@@ -176,6 +177,7 @@ def _described(
         tuple(unique),
         (),
         table_id,
+        key_names=tuple([(names[key], columns) for key, columns in keys.items()]),
         heads=frozenset(heads - alone),
     )
 

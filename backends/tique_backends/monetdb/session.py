@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import override
 
 from tique_backends.arrow_rows import ArrowRows
-from tique_backends.errors import ConflictError, EngineError, ErrorKind
+from tique_backends.errors import ConflictError, EngineError, ErrorKind, speaking_of
 from tique_backends.gaps import widened
 from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.connection import NO_RESULT
@@ -523,15 +523,19 @@ class MonetDBSession(Session):
 
     @override
     def stage(self, versions: Versions) -> None:
+        place = stage_name(versions.table)
         if versions.rows:
-            self._append(_insert(stage_name(versions.table), versions))
+            with speaking_of(versions.table, place):
+                self._append(_insert(place, versions))
 
     @override
     def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
-        statement = f"INSERT INTO {stage_name(table)} {substituted(query, parameters)}"
+        place = stage_name(table)
+        statement = f"INSERT INTO {place} {substituted(query, parameters)}"
         self._appends = None
         if self._in_transaction:
-            return self._ask(statement, wide=True).count
+            with speaking_of(table, place):
+                return self._ask(statement, wide=True).count
         # By itself it would be aborted by transactions that change the rows it reads.
         text = "; ".join((BEGIN, statement, COMMIT))
 
@@ -543,7 +547,8 @@ class MonetDBSession(Session):
                     insist(lambda: self._ask("ROLLBACK", wide=self._is_wide))
                 raise
 
-        return persist(attempt)
+        with speaking_of(table, place):
+            return persist(attempt)
 
     @override
     def unstage(self, table: Table, after: int) -> None:

@@ -42,6 +42,8 @@ _CLASSES = {
     "XX": ErrorKind.INTERNAL,
 }
 
+_NAMES = [f"{n}_name" for n in ("schema", "table", "column", "constraint", "datatype")]
+
 _UNSUPPORTED = "0A000"
 
 _CONFLICTS = frozenset({"40001", "40P01"})
@@ -74,7 +76,8 @@ def translated(error: Exception) -> EngineError:
         return ConnectionLostError(ErrorKind.OPERATIONAL, message, "08006")
     if state is not None:
         kind = _KINDS.get(state) or _CLASSES.get(state[:2], ErrorKind.OPERATIONAL)
-        return EngineError(kind, message, state)
+        names = {name: found for name in _NAMES if (found := getattr(error.diag, name))}
+        return EngineError(kind, message, state, names)
     if isinstance(error, psycopg.DataError):
         return EngineError(ErrorKind.DATA, message)
     if isinstance(error, psycopg.ProgrammingError):

@@ -39,6 +39,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.log import encode_content
+from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.sequencer import (
     NOW,
     PostgreSQLSequencer,
@@ -314,7 +315,7 @@ class GuestSession(PostgreSQLSession):
 
     @override
     def guard_stage(self, table: Table) -> None:
-        with self.guards.named():
+        with self.guards.named(table, stage_name(table)):
             for there, name in self.execute(
                 "SELECT there, name FROM tique.guest_guard_stage($1)", [table.id]
             ).fetch_all():

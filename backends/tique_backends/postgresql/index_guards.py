@@ -11,7 +11,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import EngineError, ErrorKind, speaking_of
 from tique_backends.names import storage_name
 from tique_backends.postgresql.bounds import INDEXES
 
@@ -44,7 +44,7 @@ class IndexGuards:
 
     def add(self, table: Table, target: str) -> None:
         """Let a table for versions refuse rows that storage's indexes cannot take."""
-        with self.named():
+        with self.named(table, target):
             for there, name, shape, condition in self._guarding(table):
                 self.names[there] = name
                 if condition is None:
@@ -68,10 +68,11 @@ class IndexGuards:
         return self._ask(INDEXES, [storage_name(table)])
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        """Let errors speak of the table's own indexes."""
+    def named(self, table: Table, place: str) -> Iterator[None]:
+        """Let errors of a staging table speak of the table and its own indexes."""
         try:
-            yield
+            with speaking_of(table, place):
+                yield
         except EngineError as error:
             found = _GUARD.search(str(error))
             if found is None or found[1] not in self.names:

@@ -169,16 +169,16 @@ class PostgreSQLSession(TransactionSession):
     @override
     def stage(self, versions: Versions) -> None:
         if versions.rows:
-            with self.guards.named():
-                self._append(versions, stage_name(versions.table), "_sequence")
+            place = stage_name(versions.table)
+            with self.guards.named(versions.table, place):
+                self._append(versions, place, "_sequence")
 
     @override
     def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
-        with self.guards.named():
+        place = stage_name(table)
+        with self.guards.named(table, place):
             columns = f"{column_list(table)}, _sequence, _deleted"
-            return self.change(
-                f"INSERT INTO {stage_name(table)} ({columns}) {query}", parameters
-            )
+            return self.change(f"INSERT INTO {place} ({columns}) {query}", parameters)
 
     @override
     def unstage(self, table: Table, after: int) -> None:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
-from tique_backends.errors import EngineError
+from tique_backends.errors import EngineError, speaking_of
 from tique_rewriter.change_plans import InsertQuery, InsertRows
 from tique_rewriter.plan import Expression, Parameter
 
@@ -91,7 +91,8 @@ class CopyInStatement(Statement):
             names = ", ".join(quote(table.columns[i].name) for i in self._columns)
             target = session.create_incoming(table)
             try:
-                copy(f"COPY {target} ({names}) {self._tail}")
+                with speaking_of(table, target):
+                    copy(f"COPY {target} ({names}) {self._tail}")
                 every = ", ".join(
                     quote(column.name)
                     if default == (column.default or "NULL") or i in self._columns

@@ -187,7 +187,7 @@ class CreateIndexStatement(Statement):
             if create.unless is None or not is_there(
                 transaction, table.schema, create.unless
             ):
-                alter_by(transaction, table, create.text)
+                alter_by(transaction, table, create.text, adds=create.name)
         return Outcome()
 
 
@@ -196,6 +196,7 @@ def alter_by(
     table: Table,
     statement: str,
     expect: Callable[[], None] = lambda: None,
+    adds: str | None = None,
 ) -> None:
     """Run a statement about a table's index or type as an alteration of the table.
 
@@ -212,6 +213,7 @@ def alter_by(
         new_keys=frozenset(),
         cascade=False,
         statement=statement,
+        adds=adds,
     )
     transaction.alterations.alter(transaction, plan, expect)
 
