@@ -17,7 +17,7 @@ import pytest
 import tique
 from tests.effort import patience
 from tests.portable import numbers
-from tests.sharing.playing import ROWS
+from tests.sharing.playing import ROWS, cached
 from tique_backends.postgresql.presence import LOCKS
 
 pytestmark = pytest.mark.both_sequencers
@@ -110,8 +110,13 @@ def lock_and_change(process):
 
 def fold(process):
     process.commit("UPDATE open SET v = v + 1 WHERE id = 2")
-    # What it moves depends on others' snapshots; that it may fold does not.
-    process.connection.checkpoint()
+    end = time.monotonic() + patience(LONGEST)
+    moved = 0
+    # Others' snapshots hold it up until they advance, with their beats.
+    while cached(process):
+        moved += process.connection.checkpoint()
+        assert time.monotonic() < end
+    assert moved > 0
 
 
 def define(process):
@@ -208,23 +213,53 @@ LOCKERS = {
 }
 
 
+@pytest.fixture
+def locker(shop):
+    """A session of a role that may write a table; a function that says how errors name it."""
+    with shop.by_hand("writer") as connection:
+        connection.execute("SET application_name = 'nightly load'")
+        yield connection
+
+
+def expect_named(error, locker):
+    """The error names the session and what ends it, if this role may see that."""
+    pid = locker.info.backend_pid
+    assert f"pid {pid}, role writer, application 'nightly load'" in str(error)
+    assert "pg_terminate_backend" in str(error)
+
+
+def expect_folded(shop, value):
+    """The versions come to storage, as nothing is in the way any more."""
+    end = time.monotonic() + patience(20)
+    with shop.by_hand() as hand:
+        while hand.execute("SELECT v FROM open WHERE id = 1").fetchone() != (value,):
+            assert time.monotonic() < end
+            for process in shop.processes:
+                process.database.timeline.advance()
+            shop.owner.connection.checkpoint()
+
+
 @pytest.mark.parametrize("sql", LOCKERS.values(), ids=LOCKERS)
-def test_a_table_that_is_locked_natively(shop, timed, sql):
+def test_a_table_that_is_locked_natively(shop, locker, timed, sql):
     """P6: by a role that may write it. Other tables' commits and folds go on."""
     other = shop.process()
+    # Rows that a stranger can lock are those of storage.
+    expect_folded(shop, 10)
     shop.owner.commit("UPDATE open SET v = 12 WHERE id = 1")
-    with shop.by_hand("writer") as connection:
-        connection.execute("BEGIN")
-        connection.execute(sql)
+    for process in shop.processes:
+        process.database.timeline.advance()
+    with locker.transaction(force_rollback=True):
+        locker.execute(sql)
         started = time.monotonic()
         with ThreadPoolExecutor() as pool:
             held = pool.submit(shop.owner.connection.checkpoint)
             while not held.done():
                 timed(other.commit, "UPDATE closed SET v = v + 1 WHERE id = 1")
                 assert time.monotonic() - started < patience(60)
-            with suppress(tique.Error):
+            with pytest.raises(tique.OperationalError) as refused:
                 held.result()
-        connection.execute("ROLLBACK")
+        assert refused.value.sqlstate == "55P03"
+        if shop.keeper == "tique":
+            expect_named(refused.value, locker)
     shop.owner.commit("UPDATE open SET v = 13 WHERE id = 1")
-    shop.owner.connection.checkpoint()
-    assert shop.owner.rows("SELECT v FROM open WHERE id = 1") == [(13,)]
+    expect_folded(shop, 13)

@@ -15,13 +15,14 @@ from typing_extensions import override
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
+from tique_backends.postgresql.holders import TIMED_OUT
 from tique_backends.postgresql.keeping import KeepingCursor
 from tique_backends.postgresql.parameters import DUMPERS
 from tique_backends.postgresql.paths import SET_PATH, USER, path_text, split_path
 from tique_backends.postgresql.starting import BEGAN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from psycopg.abc import AdaptContext
 
@@ -106,6 +107,8 @@ class Connection:
         self, address: Address, statistics: Statistics, greeting: str = "NULL"
     ) -> None:
         self._statistics = statistics
+        self.naming: Callable[[EngineError, int], EngineError] | None = None
+        """Adds to the error of a wait who holds on, given the process id that waited."""
         self.is_lost = False
         """Whether it broke before a statement's reply: the server may still run it."""
         self.path_fault: EngineError | None = None
@@ -199,6 +202,8 @@ class Connection:
                 self.is_lost = True
             if isinstance(failure, ConnectionLostError):
                 self.lose()
+            elif failure.sqlstate == TIMED_OUT and self.naming is not None:
+                failure = self.naming(failure, self.pid)
             raise failure from error
         except EngineError:
             raise

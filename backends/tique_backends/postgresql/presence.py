@@ -28,10 +28,11 @@ import secrets
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.connection import Connection
+from tique_backends.postgresql.holders import HOLDERS, naming
 from tique_backends.postgresql.paths import path_locked
 from tique_backends.undisturbed import undisturbed
 
@@ -72,6 +73,14 @@ _LOST_PATIENCE = 10.0
 _PAUSE = 0.01
 
 
+_Asked = TypeVar("_Asked", "Connection", "Presence")
+
+
+def _on_own_path(asked: _Asked) -> _Asked:
+    asked.ask(f"SELECT {path_locked('FALSE')}")
+    return asked
+
+
 def sessions(mark: int) -> str:
     """A query for the backends of the sessions that have a mark, and claim it."""
     return (
@@ -90,26 +99,34 @@ class Presence:
         self._lost: set[int] = set()
         self.mark = secrets.randbits(30)
         # Before the mark can be seen.
-        self._connection = self.connect(
+        self._connection = self._marked(
             f"pg_try_advisory_lock({LOCKS}, {_FIRST_MARK + self.mark})"
         )
-        self._connect: Callable[[], Connection] = self.connect
+        self._connect: Callable[[], Connection] = self._marked
 
-    def connect(self, sign: str = "NULL") -> Connection:
-        """Open a connection of this engine."""
+    def connect(self) -> Connection:
+        """Open a connection of this engine, whose waits that fail name their holders."""
+        connection = self._marked()
+        connection.naming = self._naming
+        return connection
+
+    def _naming(self, error: EngineError, waiting: int) -> EngineError:
+        with suppress(EngineError):
+            return naming(error, self.ask(HOLDERS, [waiting]))
+        return error
+
+    def _marked(self, sign: str = "NULL") -> Connection:
         mark = f"pg_try_advisory_lock({_MARKS + self.mark}, {secrets.randbits(31)})"
         return Connection(self._address, self._statistics, f"concat({sign}, {mark})")
 
     def connect_own(self) -> Connection:
         """Open a connection for tique's own statements, with a search path for them."""
-        connection = self.connect()
-        connection.ask(f"SELECT {path_locked('FALSE')}")
-        return connection
+        return _on_own_path(self.connect())
 
     def own(self) -> None:
-        """Let the engine's own connection be one of :meth:`connect_own` from now on."""
-        self._connect = self.connect_own
-        self.ask(f"SELECT {path_locked('FALSE')}")
+        """Let the engine's own connection be one for tique's statements from now on."""
+        self._connect = lambda: _on_own_path(self._marked())
+        _on_own_path(self)
 
     def ask(self, sql: str, parameters: Sequence[Any] | None = None) -> list[Row]:
         """Ask the engine's own connection; over a new one if it is lost.
