@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import psycopg
 
+from benchmarks.targets.cluster import Cluster
 from benchmarks.targets.distance import distant
-from tique_backends.postgresql.cluster import Cluster
 
 # PostgreSQL's words for DuckDB's types; all others are the same in both.
 _TYPES = {"VARCHAR": "TEXT", "DOUBLE": "DOUBLE PRECISION"}

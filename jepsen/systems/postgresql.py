@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from typing_extensions import override
 
+from benchmarks.targets.cluster import Cluster, ClusterError
 from jepsen.systems.base import System, Unusable, sever, surroundings
-from tique_backends.postgresql.cluster import Cluster, ClusterError
 
 if TYPE_CHECKING:
     import random

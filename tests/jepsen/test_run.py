@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.targets.cluster import Cluster, ClusterError
 from jepsen import checker, history, runner
 from jepsen.checker.models import Model
 from jepsen.cli import main
@@ -18,7 +19,6 @@ from jepsen.runner import Request, Result, Run
 from jepsen.systems import Unusable, kind_of
 from jepsen.systems.postgresql import PostgreSQL
 from jepsen.workloads import WORKLOADS
-from tique_backends.postgresql.cluster import Cluster, ClusterError
 
 pytestmark = pytest.mark.one_duckdb
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import tique
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 
 class Engine(ABC):

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from tique_backends.postgresql.cluster import Cluster, binaries
-from tique_backends.postgresql.relocated import relocate
+from benchmarks.targets.cluster import Cluster, binaries
+from benchmarks.targets.relocated import relocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from tests.plugins.postgresql import empty
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 COLUMNS = (
     "id INTEGER PRIMARY KEY, n INTEGER, s TEXT, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, "

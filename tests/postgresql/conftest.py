@@ -18,7 +18,7 @@ from tests.postgresql.sequencers import INSTALLERS, OWNER, Form, Service
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 
 def _form(name: str, cluster: Cluster) -> Form:

@@ -14,7 +14,7 @@ from tique_udfs.postgresql import plain_script
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 LONG = 3_600_000
 OWNER = "sequencer_owner"

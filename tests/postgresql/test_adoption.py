@@ -13,7 +13,7 @@ import tique
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 from tests.plugins.postgresql import empty
 

@@ -8,9 +8,9 @@ from threading import Timer
 import psycopg
 import pytest
 
+from benchmarks.targets.cluster import ClusterError
 from jepsen.systems.postgresql import PostgreSQL
 from tests.plugins.postgresql import private_cluster
-from tique_backends.postgresql.cluster import ClusterError
 from tique_udfs import BuildError, pgxs
 
 pytestmark = pytest.mark.usefixtures("bare_postgresql")

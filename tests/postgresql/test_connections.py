@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 import tique
+from benchmarks.targets.cluster import Cluster
 from tests.plugins.postgresql import empty, in_database, private_cluster
-from tique_backends.postgresql.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

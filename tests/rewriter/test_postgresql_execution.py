@@ -23,7 +23,7 @@ from tique_rewriter import Rewriter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
     from tique_rewriter.plan import Plan
 
 QUERIES = [c for c in read_cases("select", folder=POSTGRESQL_FOLDER) if is_query(c)]

@@ -21,7 +21,7 @@ from tique_rewriter.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 RULES = rules_of("postgresql")
 

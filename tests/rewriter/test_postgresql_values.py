@@ -20,7 +20,7 @@ from tique_rewriter.values import NotLocal, coercer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.postgresql.cluster import Cluster
+    from benchmarks.targets.cluster import Cluster
 
 TYPES = (
     "smallint",

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tique_backends.postgresql.relocated import relocate
+from benchmarks.targets.relocated import relocate
 from tique_udfs import BuildError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Cluster:
         Additions to this process's environment, for the server.
     extension
         Whether the server is to have tique's extension, whatever is installed: its
-        executable file is a copy (:mod:`tique_backends.postgresql.relocated`).
+        executable file is a copy (:mod:`benchmarks.targets.relocated`).
     auth
         How accounts log in, as ``pg_hba.conf`` has it.
     """
