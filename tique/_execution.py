@@ -22,7 +22,7 @@ from tique._apart import Apart, runs_apart
 from tique._bulk import BulkStatements
 from tique._connection_info import TransactionStatus
 from tique._control import Controls
-from tique._deadline import limited
+from tique._deadline import Deadlines, overdue
 from tique._log import fields
 from tique._notices import Notices
 from tique._planning import Planner
@@ -31,7 +31,7 @@ from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating, unexpected
 from tique._variables import plan_with_variables, run_with_variables
 from tique.commit.behind_locks import commit_behind_locks
-from tique.commit.locks import LOCK_TIMEOUT
+from tique.commit.locks import Usual
 from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import release
@@ -97,14 +97,16 @@ class Execution:
         capabilities = database.engine.capabilities
         self._reads_variables = python_variables and capabilities.reads_variables
         self.lock_timeout = lock_timeout
-        self.statement_timeout: float | None = None
+        self.deadlines = Deadlines(self)
+        self._overdue: str | None = None
+        """The setting by which the connection was closed."""
         self._merges = merges
         self._transactional_ddl = transactional_ddl
         self.database = database
         self.number = database.number()
         self.isolation = isolation or IsolationLevel.SNAPSHOT
         self.autocommit = autocommit
-        self.lock = threading.RLock()
+        self.lock: Any = threading.RLock()
         self._process = process.current()
         self.transaction: Transaction | None = None
         """The open one."""
@@ -127,15 +129,17 @@ class Execution:
         except BaseException:
             self.session.close()
             raise
-        self._finalizer = weakref.finalize(owner, self.abandon)
-        self._finalizer.atexit = False
+        with self.lock:
+            # Behind this the connection rests.
+            self._finalizer = weakref.finalize(owner, self.abandon)
+            self._finalizer.atexit = False
 
     def _obey(self, isolation: IsolationLevel | None) -> None:
         """Begin with the settings of the session, but for those of the connection."""
         first = {**self.session.starting()}
         if isolation is not None:
             first[DEFAULT_ISOLATION] = isolation.value
-        if self.lock_timeout != LOCK_TIMEOUT:
+        if not isinstance(self.lock_timeout, Usual):
             first.pop("lock_timeout", None)
         self.sessions.obey(first)
 
@@ -174,6 +178,8 @@ class Execution:
         if process.is_exiting:
             process.park_if_exiting()
         if not self._finalizer.alive:
+            if self._overdue is not None:
+                raise overdue(self._overdue)
             raise errors.InterfaceError("the connection is closed", sqlstate="08003")
         if self._process != process.current():
             raise errors.InterfaceError(
@@ -257,9 +263,9 @@ class Execution:
 
     def run(self, query: str, parameters: Any) -> Outcome:
         """Execute one statement for a cursor."""
-        if self.statement_timeout is None:
+        if not self.deadlines.limits:
             return self._run(query, parameters)
-        with self.lock, limited(self, self.statement_timeout):
+        with self.lock, self.deadlines.statement():
             return self._run(query, parameters)
 
     def _run(self, query: str, parameters: Any) -> Outcome:
@@ -347,10 +353,9 @@ class Execution:
             if statement is None or statement.writes or statement.defines:
                 raise errors.ProgrammingError("a named cursor takes queries only")
             bound = prepared.bind(parameters)
-            settings = self.sessions.settings
 
             def run(transaction: Transaction, values: Sequence[Any]) -> Outcome:
-                if not settings.names() and runs_apart(statement, transaction):
+                if self.sessions.are_usual and runs_apart(statement, transaction):
                     return self._apart.run(statement, transaction, values)
                 return statement.run(transaction, values)
 
@@ -717,6 +722,11 @@ class Execution:
             # The last checkpoint would wait for its end.
             with suppress(EngineError):
                 self.migration.close()
+
+    def terminate(self, name: str) -> None:
+        """Close the connection, whose time by this setting is over."""
+        self._overdue = name
+        self.close()
 
     def close(self) -> None:
         """Roll back, and give everything back. Idempotent."""

@@ -14,7 +14,12 @@ from tique.query.notifications import checked
 from tique.query.statements import Outcome, executable
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
-from tique_backends.settings import LOCK_TIMEOUT, SEARCH_PATH, STATEMENT_TIMEOUT
+from tique_backends.settings import (
+    CONNECTIONS,
+    LOCK_TIMEOUT,
+    SEARCH_PATH,
+    STATEMENT_TIMEOUT,
+)
 from tique_rewriter.attaching import AttachDatabase, DetachDatabase
 from tique_rewriter.maintenance import Checkpoint, Maintain
 from tique_rewriter.plan import (
@@ -60,6 +65,10 @@ _OFF = frozenset({"off", "false", "no", "0"})
 _MOST_PREPARED = 10_000
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
+_DRIVERS = CONNECTIONS | {
+    *(DEFAULT_ISOLATION, DEFAULT_READ_ONLY, LOCK_TIMEOUT, STATEMENT_TIMEOUT)
+}
+"""Settings that the engine's session need not have."""
 
 
 def _seconds(duration: str) -> float | None:
@@ -70,6 +79,16 @@ def _seconds(duration: str) -> float | None:
             f'"{duration}" as a time-out is not supported: write 500, 500ms or 2s'
         )
     return float(found[1]) * _UNITS[found[2] or "ms"] or None
+
+
+def _duration(seconds: float) -> str:
+    """A time-out as PostgreSQL shows it: by the largest unit of which it is a multiple."""
+    milliseconds = round(seconds * 1e3)
+    for unit in ("d", "h", "min", "s", "ms"):
+        count, rest = divmod(milliseconds, round(_UNITS[unit] * 1e3))
+        if count and not rest:
+            return f"{count}{unit}"
+    return "0"
 
 
 @dataclass(frozen=True)
@@ -132,6 +151,11 @@ class SessionStatements:
                     sqlstate="0A000",
                 ) from error
 
+    @property
+    def are_usual(self) -> bool:
+        """Whether each session of the engine's has the connection's settings."""
+        return not self.settings.names() and self._first.keys() <= _DRIVERS
+
     def give_all(self) -> None:
         """Give a new session all settings."""
         for name in self._first.keys() - self.settings.names():
@@ -166,7 +190,7 @@ class SessionStatements:
         rules.check(name, plan.values)
         if name in rules.fixed:
             return Outcome()
-        if name in rules.instance:
+        if rules.instance.fullmatch(name):
             value = None if plan.values is None else ", ".join(plan.values)
             self._execution.session.assign(name, value)
             return Outcome()
@@ -194,12 +218,12 @@ class SessionStatements:
                 raise errors.ProgrammingError(
                     'syntax error near "GLOBAL"', sqlstate="42601"
                 )
-            if name not in rules.instance:
+            if not rules.instance.fullmatch(name):
                 raise errors.NotSupportedError(
                     f"SET GLOBAL {name} is not supported: tique's own sessions would "
                     "follow it; SET it without GLOBAL"
                 )
-        if scope is Scope.SESSION and name in rules.instance:
+        if scope is Scope.SESSION and rules.instance.fullmatch(name):
             raise errors.ProgrammingError(
                 f"setting {name} is the instance's and cannot be set for a session",
                 sqlstate="22023",
@@ -235,6 +259,8 @@ class SessionStatements:
                     f'"{value}" is no value of {name}: on or off', sqlstate="22023"
                 )
             self.is_read_only = folded in _ON
+        elif name in CONNECTIONS:
+            execution.deadlines.limit(name, None if value is None else _seconds(value))
         else:
             seconds = None
             if value is not None and name in (LOCK_TIMEOUT, STATEMENT_TIMEOUT):
@@ -249,7 +275,7 @@ class SessionStatements:
                 )
             elif name == STATEMENT_TIMEOUT:
                 # So is a statement that takes several of the engine's.
-                execution.statement_timeout = seconds
+                execution.deadlines.limit(name, seconds)
 
     def _set_characteristics(
         self, plan: SetCharacteristics, bound: Sequence[Any]
@@ -302,6 +328,7 @@ class SessionStatements:
             DEFAULT_ISOLATION: _LEVELS[execution.isolation],
             READ_ONLY: "on" if is_read_only else "off",
             DEFAULT_READ_ONLY: "on" if self.is_read_only else "off",
+            **{name: _duration(s) for name, s in execution.deadlines.shown().items()},
         }
 
     def _discard(self, plan: Discard, bound: Sequence[Any]) -> Outcome:

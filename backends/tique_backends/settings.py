@@ -8,6 +8,7 @@ the two disagree. Each engine's list is beside its other parts.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 
 SEARCH_PATH = "search_path"
 LOCK_TIMEOUT, STATEMENT_TIMEOUT = "lock_timeout", "statement_timeout"
+TRANSACTION_TIMEOUT, IDLE_SESSION = "transaction_timeout", "idle_session_timeout"
+IDLE_IN_TRANSACTION = "idle_in_transaction_session_timeout"
+CONNECTIONS = frozenset({TRANSACTION_TIMEOUT, IDLE_SESSION, IDLE_IN_TRANSACTION})
+"""Time-outs of the application's connection, which the engine's sessions are not under."""
 
+NONE = re.compile("(?!)")
+"""Matches no name."""
 UNKNOWN = "it is not known to leave alone what tique relies on"
 ROLES = "privileges are those of the role that connected; connect as that role instead"
 
@@ -33,13 +40,13 @@ class SettingRules:
     engine
         Its name in messages.
     free
-        Folded names of settings that take any value.
+        Matches the folded names of settings that take any value.
     limited
         Names of settings with the values (folded, joined by commas) that are taken.
     reasons
         Why others are refused.
     instance
-        Names among these that are settings of the whole instance, for all connections.
+        Matches those that are settings of the whole instance, for all connections.
     custom
         Matches names that are an application's own.
     fixed
@@ -66,10 +73,10 @@ class SettingRules:
     """
 
     engine: str
-    free: frozenset[str]
+    free: Pattern[str]
     limited: Mapping[str, Pattern[str]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
-    instance: frozenset[str] = frozenset()
+    instance: Pattern[str] = NONE
     fixed: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     path_text: Callable[[str, Sequence[str]], str] | None = None
@@ -94,7 +101,7 @@ class SettingRules:
         EngineError
             UNSUPPORTED, with the reason.
         """
-        if name in self.free or (self.custom and self.custom.fullmatch(name)):
+        if self.free.fullmatch(name) or (self.custom and self.custom.fullmatch(name)):
             return
         if name not in self.limited:
             raise self._refusal(name, self.reasons.get(name, UNKNOWN))

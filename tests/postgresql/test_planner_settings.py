@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
+from urllib.parse import quote
 
+import psycopg
 import pytest
 
 import tique
+from tests.effort import patience
 from tests.plugins.engine import PostgreSQL
 
 SLOW = ("enable_seqscan = off", "enable_hashjoin = off", "enable_sort = off")
@@ -42,6 +46,71 @@ def test_checks_of_unique_keys_are_not_planned_by_them(connection):
         connection.execute(f"INSERT INTO t {rows.format(12_000)}")
     assert time.monotonic() - began < 4
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (6000,)
+
+
+OWN = ("enable_seqscan=off", "enable_hashjoin=off", "enable_sort=off", "work_mem=64kB")
+
+
+@pytest.fixture(params=["url", "environment", "role"])
+def given(request, monkeypatch):
+    """A connection whose URL, PGOPTIONS or role has such settings; and a native one."""
+    opened = PostgreSQL.fresh(request)
+    url, options = opened.url, " ".join(f"-c{setting}" for setting in OWN)
+    if request.param == "url":
+        url += f"&options={quote(options)}"
+    elif request.param == "environment":
+        monkeypatch.setenv("PGOPTIONS", options)
+    native = psycopg.connect(opened.place, autocommit=True)
+    if request.param == "role":
+        for setting in OWN:
+            name, value = setting.split("=")
+            native.execute(f"ALTER ROLE CURRENT_USER SET {name} = '{value}'")
+    with tique.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, u INTEGER UNIQUE, n INTEGER)"
+        )
+        yield connection
+    native.execute("ALTER ROLE CURRENT_USER RESET ALL")
+    native.close()
+    opened.close()
+
+
+def test_tiques_own_sessions_are_without_those_of_url_and_role(given):
+    """Checkpoints, certification and checks of unique keys."""
+    engine = given._database.engine
+    for setting in OWN:
+        name, value = setting.split("=")
+        assert given.execute(f"SHOW {name}").fetchone() == (value,)
+        ((own,),) = engine._presence.ask(f"SHOW {name}")
+        with closing(engine.session()) as session:
+            ((usual,),) = session.execute(f"SHOW {name}").fetch_all()
+        assert own == usual != value
+    rows = "SELECT i + {0}, i + {0}, 0 FROM generate_series(1, 3000) AS g(i)"
+    began = time.monotonic()
+    for shift in (0, 10_000):
+        given.execute(f"INSERT INTO t {rows.format(shift)}")
+    given.execute("UPDATE t SET u = u + 100000")
+    given.checkpoint()
+    assert time.monotonic() - began < patience(8)
+    given.execute("SET enable_seqscan = on")
+    given.execute("RESET enable_seqscan")
+    assert given.execute("SHOW enable_seqscan").fetchone() == ("off",)
+    given.execute("BEGIN")
+    given.execute("CREATE TABLE other (id INTEGER)")
+    shown = given._execution.session.aside.execute("SHOW enable_seqscan")
+    assert shown.fetch_all() == [("on",)]
+    given.execute("COMMIT")
+    with given.cursor("large") as cursor:
+        cursor.execute("SELECT current_setting('enable_hashjoin')")
+        assert cursor.fetchall() == [("off",)]
+
+
+def test_another_session_gets_them(given):
+    ((pid,),) = given.execute("SELECT pg_backend_pid()").fetchall()
+    given._database.engine._presence.ask("SELECT pg_terminate_backend($1)", [pid])
+    with pytest.raises(tique.OperationalError):
+        given.execute("SELECT pg_sleep(5)").fetchall()
+    assert given.execute("SHOW work_mem").fetchone() == ("64kB",)
 
 
 def test_the_applications_statements_are(connection):

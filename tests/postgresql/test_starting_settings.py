@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 import tique
+from tests.effort import patience
 from tests.plugins.engine import PostgreSQL
 from tests.plugins.postgresql import private_cluster
 from tique_backends.errors import EngineError
@@ -159,11 +160,27 @@ class TestWays:
         url = give(how, login, monkey, "lock_timeout", "70ms")
         with tique.connect(url) as one, tique.connect(url) as two:
             assert one.lock_timeout == 0.07
+            with tique.connect(url, lock_timeout=30) as asked:
+                assert asked.lock_timeout == 30
             one.execute("SELECT * FROM t FOR UPDATE").fetchall()
             with pytest.raises(tique.OperationalError) as caught:
                 two.execute("SELECT * FROM t FOR UPDATE").fetchall()
             assert caught.value.sqlstate == "55P03"
             two.rollback()
+
+    def test_idle(self, login, monkey, how):
+        name = "idle_in_transaction_session_timeout"
+        url = give(how, login, monkey, name, "150ms")
+        connection = tique.connect(url)
+        assert connection.execute(f"SHOW {name}").fetchone() == ("150ms",)
+        connection.execute("SELECT 1")
+        until = time.monotonic() + patience(10)
+        while not connection.closed:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        with pytest.raises(tique.InternalError) as caught:
+            connection.commit()
+        assert caught.value.sqlstate == "25P03"
 
     def test_what_would_change_values_is_refused(self, login, monkey, how):
         url = give(how, login, monkey, "bytea_output", "escape")
@@ -256,6 +273,15 @@ def test_refused_parameters(database):
     for parameter in ("replication=database", "replication=true"):
         with pytest.raises(tique.ProgrammingError, match="replication"):
             tique.connect(f"{database.url}&{parameter}")
+
+
+def test_the_page_has_all_of_libpqs_parameters():
+    """P12: each of them, and each variable, is in one of the tables or its text."""
+    page = PAGE.read_text()
+    known = set(re.findall(r"`([\w.]+)`", page))
+    for option in psycopg.pq.Conninfo.get_defaults():
+        assert option.keyword.decode() in known
+        assert option.envvar is None or option.envvar.decode() in known
 
 
 def test_roles(login):

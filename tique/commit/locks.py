@@ -67,7 +67,12 @@ if TYPE_CHECKING:
     from tique.commit.turns import Claim
     from tique.writes.tickets import Committing
 
-LOCK_TIMEOUT = 30.0
+
+class Usual(float):
+    """A number that the application has not given."""
+
+
+LOCK_TIMEOUT = Usual(30.0)
 """Seconds that a wait for a lock may take, unless the application says otherwise."""
 
 

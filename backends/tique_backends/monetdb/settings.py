@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 
 from tique_backends.monetdb.paths import path_text
-from tique_backends.settings import ROLES, SettingRules
+from tique_backends.settings import NONE, ROLES, SettingRules
 
 RULES = SettingRules(
     engine="MonetDB",
-    free=frozenset(),
+    free=NONE,
     limited={
         "timezone": re.compile(r"interval '[+-]?\d+(?::\d+)?'"),
         # The server's own: tique takes it, or one that cuts statements into fewer pieces.

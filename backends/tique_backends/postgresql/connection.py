@@ -19,10 +19,10 @@ from tique_backends.postgresql.holders import TIMED_OUT
 from tique_backends.postgresql.keeping import KeepingCursor
 from tique_backends.postgresql.parameters import DUMPERS
 from tique_backends.postgresql.paths import SET_PATH, USER, path_text, split_path
-from tique_backends.postgresql.starting import BEGAN
+from tique_backends.postgresql.starting import BEGAN, planning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from psycopg.abc import AdaptContext
 
@@ -49,9 +49,14 @@ SETTINGS = (
 )
 """Settings that tique's own statements need, whatever a role or a database sets."""
 
+
+def _assigned(settings: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"set_config('{name}', '{to}', FALSE)" for name, to in settings)
+
+
 _GREETING = (
     f"SELECT {BEGAN}, pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'), "
-    + ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in SETTINGS)
+    + _assigned(SETTINGS)
     # Acknowledged commits are durable (P4); settings that wait for replicas stay.
     + ", CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
     "THEN set_config('synchronous_commit', 'on', FALSE) END, "
@@ -129,6 +134,11 @@ class Connection:
             ((self.began, self.pid, is_standby, encoding, *_, path, role, _),) = (
                 self.ask(f"{_GREETING}, {greeting}")
             )
+            own = planning(self.began)
+            self.usual = {**dict(SETTINGS), **own}
+            """Values that tique's statements have, of settings that begin with others."""
+            if own:
+                self.ask(f"SELECT {_assigned(own.items())}")
             self._take_path(path, role)
             self._check(address, encoding, is_standby=is_standby)
         except BaseException:

@@ -13,33 +13,20 @@ import re
 
 from tique_backends.postgresql.paths import path_text, split_path
 from tique_backends.settings import (
+    CONNECTIONS,
     LOCK_TIMEOUT,
     ROLES,
     STATEMENT_TIMEOUT,
     SettingRules,
 )
 
-_FREE = """
-application_name timezone lc_time client_min_messages statement_timeout lock_timeout
-work_mem maintenance_work_mem hash_mem_multiplier temp_buffers temp_file_limit
-logical_decoding_work_mem
-effective_cache_size effective_io_concurrency maintenance_io_concurrency random_page_cost
-seq_page_cost cpu_tuple_cost cpu_index_tuple_cost cpu_operator_cost parallel_setup_cost
-parallel_tuple_cost min_parallel_table_scan_size min_parallel_index_scan_size
-max_parallel_workers max_parallel_workers_per_gather max_parallel_maintenance_workers
-parallel_leader_participation debug_parallel_query force_parallel_mode
-enable_async_append enable_bitmapscan enable_distinct_reordering enable_gathermerge
-enable_group_by_reordering enable_hashagg enable_hashjoin enable_incremental_sort
-enable_indexonlyscan enable_indexscan enable_material enable_memoize enable_mergejoin
-enable_nestloop enable_parallel_append enable_parallel_hash enable_partition_pruning
-enable_partitionwise_aggregate enable_partitionwise_join enable_presorted_aggregate
-enable_self_join_elimination enable_seqscan enable_sort enable_tidscan
-constraint_exclusion cursor_tuple_fraction from_collapse_limit join_collapse_limit
-default_statistics_target plan_cache_mode recursive_worktable_factor
-geqo geqo_effort geqo_generations geqo_pool_size geqo_seed geqo_selection_bias
-geqo_threshold jit jit_above_cost jit_inline_above_cost jit_optimize_above_cost
-stats_fetch_consistency
-"""
+PLANNING = re.compile(
+    r"enable_\w+|geqo(?:_\w+)?|jit|\w+_cost|\w*parallel\w*|\w+_io_concurrency|"
+    r"(?:maintenance_|logical_decoding_)?work_mem|hash_mem_multiplier|effective_cache_size|constraint_exclusion|"
+    r"cursor_tuple_fraction|\w+_collapse_limit|default_statistics_target|"
+    r"plan_cache_mode|recursive_worktable_factor|stats_fetch_consistency"
+)
+"""Settings of the planner, the executor and their memory: tique's statements have their own."""
 
 _BOOLEAN = "on|true|yes|1"
 _WRITTEN = "values are kept in one written form, which all sessions read"
@@ -53,16 +40,14 @@ _AS_IN_DUMPS = (
 TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
 """Settings that tique's own statements must not be under."""
 
-PLANNING = frozenset(_FREE.split()) - {
-    *TIMEOUTS,
-    *("application_name", "timezone", "lc_time", "client_min_messages"),
-    *("temp_buffers", "temp_file_limit", "logical_decoding_work_mem"),
-}
-"""Settings of the planner, the executor and their memory: tique's statements have their own."""
+FREE = re.compile(
+    f"{PLANNING.pattern}|{'|'.join(TIMEOUTS | CONNECTIONS)}|application_name|timezone|"
+    "lc_time|client_min_messages|temp_buffers|temp_file_limit"
+)
 
 RULES = SettingRules(
     engine="PostgreSQL",
-    free=frozenset(_FREE.split()),
+    free=FREE,
     limited={
         "standard_conforming_strings": re.compile(_BOOLEAN),
         "backslash_quote": re.compile("safe_encoding|off|false|no|0"),
@@ -94,9 +79,6 @@ RULES = SettingRules(
         "transaction_read_only": "use SET TRANSACTION READ ONLY",
         "default_transaction_deferrable": "SERIALIZABLE is not supported",
         "transaction_deferrable": "SERIALIZABLE is not supported",
-        "idle_in_transaction_session_timeout": "tique keeps no transaction of the "
-        "server's open while yours is idle",
-        "transaction_timeout": "tique keeps no transaction of the server's open for yours",
         "session_replication_role": "it turns constraints off",
         "check_function_bodies": "functions are not created through tique",
         "lc_monetary": "it changes how MONEY is written",
@@ -118,9 +100,6 @@ RULES = SettingRules(
     ),
     # A connection may have begun with a role (?options=-crole%3D…), which stays.
     kept={
-        # No transaction of the server's is open meanwhile that a timeout could end.
-        "idle_in_transaction_session_timeout": "SELECT '0'",
-        "transaction_timeout": "SELECT '0'",
         "role": "SELECT 'none' WHERE pg_catalog.current_setting('role') = 'none'",
         **{
             name: f"SELECT pg_catalog.current_setting('{name}', true)"

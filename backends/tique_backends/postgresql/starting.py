@@ -3,7 +3,7 @@
 *Invariant* (P12). Of each setting that the URL (``options``), ``PG*`` variables, a service
 file, the role, the database or the server's files give a session, one is true: the server
 obeys it in every session that runs the connection's statements; the driver obeys it
-(:data:`OBEYED`); it has another value, which means the same to an application
+(:data:`OBEYED`, :func:`planning`); it has another value, which means the same to an application
 (:data:`OVERRIDDEN`); or the connection is refused with its name. One that is on no list is
 refused, unless it has PostgreSQL's own default or belongs to an extension.
 """
@@ -14,8 +14,8 @@ import re
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.postgresql.settings import RULES
-from tique_backends.settings import UNKNOWN
+from tique_backends.postgresql.settings import PLANNING, RULES, TIMEOUTS
+from tique_backends.settings import CONNECTIONS, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,13 +26,12 @@ BEGAN = (
 )
 """An expression: the settings that something gives a session, before tique gives it others."""
 
-OBEYED = frozenset(
-    {
-        *("default_transaction_isolation", "default_transaction_read_only"),
-        *("statement_timeout", "lock_timeout"),
-    }
+OBEYED = (
+    {"default_transaction_isolation", "default_transaction_read_only"}
+    | TIMEOUTS
+    | CONNECTIONS
 )
-"""Settings of transactions and statements, which are the driver's."""
+"""Settings of connections, transactions and statements, which are the driver's."""
 
 OVERRIDDEN = frozenset(
     {"synchronous_commit", "default_transaction_deferrable", "search_path"}
@@ -41,7 +40,7 @@ OVERRIDDEN = frozenset(
 followed (:mod:`tique_backends.postgresql.paths`)."""
 
 _SERVERS = re.compile(
-    "(?:(?:auto|backend|client_connection|commit|debug|enable|geqo|gin|icu|io|jit|log|"
+    "(?:(?:auto|backend|client_connection|commit|debug|gin|icu|io|jit|log|"
     "scram|tcp|track|trace|vacuum|wal)_.*|allow_(?:in_place|system)_.*|"
     "(?:local|session)_preload_libraries|(?:dynamic_library|extension_control)_path|"
     "extension_destdir|output_plugin_libraries|"
@@ -56,7 +55,21 @@ _SERVERS = re.compile(
 """Settings that every session of the connection's begins with, and the server obeys."""
 
 _ROLES_OWN = {"client", "user", "database user"}
+_SERVERS_OWN = {"configuration file", "command line", "environment variable"}
 _MONEY = "lc_monetary"
+
+
+def planning(began: Sequence[Sequence[str]]) -> Mapping[str, str]:
+    """The planner's settings that are the URL's, the role's or the database's.
+
+    An application's statements are under them, and tique's own are not: these have
+    PostgreSQL's own values, or the server's (P6).
+    """
+    return {
+        name: usual
+        for name, _, usual, source in began
+        if source not in _SERVERS_OWN and PLANNING.fullmatch(name)
+    }
 
 
 def obeyed(began: Sequence[Sequence[str]]) -> Mapping[str, str]:
@@ -67,7 +80,8 @@ def obeyed(began: Sequence[Sequence[str]]) -> Mapping[str, str]:
     EngineError
         UNSUPPORTED, naming a setting that cannot be obeyed.
     """
-    found = {}
+    own = planning(began)
+    found = {name: value for name, value, *_ in began if name in own}
     for name, value, usual, source in began:
         folded = name.lower()
         if folded in OBEYED:
@@ -78,7 +92,8 @@ def obeyed(began: Sequence[Sequence[str]]) -> Mapping[str, str]:
         elif not (
             value == usual
             or "." in name
-            or folded in OVERRIDDEN | RULES.free | {_MONEY}
+            or folded in OVERRIDDEN | {_MONEY}
+            or RULES.free.fullmatch(folded)
             or _SERVERS.fullmatch(folded)
         ):
             _check(name, value, source)

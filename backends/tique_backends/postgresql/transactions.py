@@ -3,6 +3,8 @@
 The application's timeouts, and its settings of the planner, are settings that tique's own
 transactions and checks are not under. Where there are such, a statement before these takes
 them back and one behind gives them again; where there are none, that costs nothing.
+Those of the URL, the role or the database are the application's, too: every session begins
+without them (:attr:`Connection.usual`), and an application's gets them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from typing_extensions import override
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
-from tique_backends.postgresql.connection import SETTINGS
 from tique_backends.postgresql.paths import USER, without_user
 from tique_backends.postgresql.settings import PLANNING, TIMEOUTS
 from tique_backends.postgresql.starting import obeyed
@@ -66,18 +67,17 @@ class TransactionSession(StatementSession):
         if name == SEARCH_PATH:
             self._assign_path(value)
             return
-        usual = dict(SETTINGS).get(name) if value is None else value
+        usual = self._connection.usual.get(name) if value is None else value
         if usual is None:
             self._run(f"RESET {'.'.join(map(quote, name.split('.')))}")
         else:
             self._run("SELECT set_config($1, $2, FALSE)", [name, usual])
         # Loaders remember the time zone.
         self._showing = None
-        for names, own in ((TIMEOUTS, self._timeouts), (PLANNING, self._planning)):
-            if name in names:
-                own.pop(name, None)
-                if value is not None:
-                    own[name] = value
+        own = self._timeouts if name in TIMEOUTS else self._planning
+        own.pop(name, None)
+        if value is not None and (name in TIMEOUTS or PLANNING.fullmatch(name)):
+            own[name] = value
 
     def _assign_path(self, value: str | None) -> None:
         """Look for names along another path; None is the first one."""
@@ -117,15 +117,17 @@ class TransactionSession(StatementSession):
 
     def _without(self, scope: str, given: Iterable[str]) -> str:
         """Statements after which these settings of the application's do not count."""
+        usual = self._connection.usual
         return "".join(
-            f"; SET {scope} {name} {'= 0' if name in TIMEOUTS else 'TO DEFAULT'}"
+            f"; SET {scope} {name} TO "
+            + (f"'{usual[name]}'" if name in usual else "DEFAULT")
             for name in given
         )
 
     @override
     @contextmanager
     def unhurried(self) -> Iterator[None]:
-        if not self._timeouts or self._in_transaction or self._is_unhurried:
+        if self._is_own:
             yield
             return
         with self._apart(self._timeouts):
@@ -138,20 +140,18 @@ class TransactionSession(StatementSession):
     @override
     @contextmanager
     def planned_apart(self) -> Iterator[None]:
-        if not self._planning or self._in_transaction:
-            yield
-            return
-        with self._apart(self._planning):
+        with self._apart({} if self._in_transaction else self._planning):
             yield
 
     @contextmanager
     def _apart(self, given: Mapping[str, str]) -> Iterator[None]:
-        self._run(self._without("SESSION", given)[2:])
+        if given:
+            self._run(self._without("SESSION", given)[2:])
         try:
             yield
         finally:
             # Another session gets the application's settings anew.
-            if not self.is_lost:
+            if given and not self.is_lost:
                 for name, value in given.items():
                     self._run("SELECT set_config($1, $2, FALSE)", [name, value])
 
