@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
+import pytest
+
 import tique
 
 ALL = ("duckdb", "monetdb", "postgresql")
@@ -281,6 +283,20 @@ _CACHES = {
 }
 
 
+def cases(stride=1):
+    """Every kind, by itself and in a transaction, as parameters of a test; or every nth."""
+    found = []
+    for kind in KINDS:
+        for is_within in (False, True)[: 1 + kind.within]:
+            marks = ()
+            if len(kind.engines) < 3:
+                reason = "the others refuse it"
+                marks = (pytest.mark.written_for(list(kind.engines), reason=reason),)
+            name = f"{kind.name}{' within' * is_within}"
+            found.append(pytest.param(kind, is_within, id=name, marks=marks))
+    return found[::stride]
+
+
 def definitions(engine, database):
     """All that the engine has in its catalog, and what tique's schema says of that."""
     with closing(database.engine.session()) as session:
@@ -315,3 +331,30 @@ def define(engine, connection, text):
         return
     for statement in text.split(";"):
         connection.execute(statement)
+
+
+def carry_out(engine, connection, kind, *, is_within):
+    """The statement, or a transaction with it."""
+    if not is_within:
+        define(engine, connection, kind.ddl)
+        return
+    connection.execute("BEGIN")
+    connection.execute("UPDATE side SET n = n + 1 WHERE id = 1")
+    define(engine, connection, kind.ddl)
+    connection.execute("INSERT INTO side VALUES (2, 2)")
+    connection.execute("DELETE FROM side WHERE id = 2")
+    connection.execute("COMMIT")
+
+
+def use(connection, table):
+    """Read, write, commit and checkpoint it."""
+    connection.execute(f"DELETE FROM {table} WHERE id = 1000")
+    (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+    connection.execute(f"INSERT INTO {table} (id, n) VALUES (1000, 900)")
+    connection.execute(f"UPDATE {table} SET n = n + 1 WHERE id = 1000")
+    found = connection.execute(f"SELECT n FROM {table} WHERE id = 1000")
+    assert found.fetchall() == [(901,)]
+    connection.checkpoint()
+    connection.execute(f"DELETE FROM {table} WHERE id = 1000")
+    found = connection.execute(f"SELECT count(*) FROM {table}")
+    assert found.fetchone() == (count,)

@@ -10,18 +10,15 @@ them about COMMIT; a long run has all of them.
 from __future__ import annotations
 
 import random
-import signal
 import time
 from contextlib import closing, contextmanager, suppress
 
 import pytest
 
 import tique
-from tests.crash.definitions import BASE, KINDS, define, definitions
-from tests.crash.faults import watched_connect, watched_run
+from tests.crash.definitions import BASE, carry_out, cases, define, definitions, use
 from tests.crash.interrupting import (
     INTERRUPTIONS,
-    Interrupt,
     cancelled,
     full,
     lost,
@@ -29,29 +26,10 @@ from tests.crash.interrupting import (
 )
 from tests.effort import LONG, effort, patience
 from tests.sharing.playing import Process
-from tique_udfs.duckdb import Prepared
 
 FEW = 2
 AT_ONCE = 6.0
 """Seconds; a statement that meets definitions of before waits for ten."""
-
-
-@pytest.fixture
-def interrupt(engine, monkeypatch):
-    """Interrupts calls of the engine, and the main thread by a signal, while it is armed."""
-    planned = Interrupt(engine)
-    connect = watched_connect(engine.driver, planned)
-    monkeypatch.setattr(engine.driver, "connect", connect)
-    monkeypatch.setattr(Prepared, "run", watched_run(planned))
-
-    def handle(*_):
-        if planned.is_armed:
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, handle)
-    yield planned
-    planned.disarm()
-    signal.signal(signal.SIGINT, before)
 
 
 class Scene:
@@ -90,15 +68,7 @@ class Scene:
 
     def run(self):
         """The statement, or a transaction with it."""
-        if not self.is_within:
-            define(self.engine, self.mine, self.kind.ddl)
-            return
-        self.mine.execute("BEGIN")
-        self.mine.execute("UPDATE side SET n = n + 1 WHERE id = 1")
-        define(self.engine, self.mine, self.kind.ddl)
-        self.mine.execute("INSERT INTO side VALUES (2, 2)")
-        self.mine.execute("DELETE FROM side WHERE id = 2")
-        self.mine.execute("COMMIT")
+        carry_out(self.engine, self.mine, self.kind, is_within=self.is_within)
 
     def revive(self, how):
         """Go on with the same connections, or with others if theirs are lost."""
@@ -122,16 +92,7 @@ class Scene:
         """Read, write, commit and checkpoint the table."""
         table = self.kind.after if is_done else self.kind.table
         with self.at_once():
-            connection.execute(f"DELETE FROM {table} WHERE id = 1000")
-            (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-            connection.execute(f"INSERT INTO {table} (id, n) VALUES (1000, 900)")
-            connection.execute(f"UPDATE {table} SET n = n + 1 WHERE id = 1000")
-            found = connection.execute(f"SELECT n FROM {table} WHERE id = 1000")
-            assert found.fetchall() == [(901,)]
-            connection.checkpoint()
-            connection.execute(f"DELETE FROM {table} WHERE id = 1000")
-            found = connection.execute(f"SELECT count(*) FROM {table}")
-            assert found.fetchone() == (count,)
+            use(connection, table)
             (counted,) = connection.execute(
                 "SELECT n FROM side WHERE id = 1"
             ).fetchone()
@@ -237,19 +198,8 @@ def moments(calls, engine, kind):
     return [*some, *chance.sample(all_of_them, FEW)]
 
 
-def cases():
-    for kind in KINDS:
-        for is_within in (False, True)[: 1 + kind.within]:
-            marks = ()
-            if len(kind.engines) < 3:
-                reason = "the others refuse it"
-                marks = (pytest.mark.written_for(list(kind.engines), reason=reason),)
-            name = f"{kind.name}{' within' * is_within}"
-            yield pytest.param(kind, is_within, id=name, marks=marks)
-
-
 @pytest.mark.crash
-@pytest.mark.parametrize(("kind", "is_within"), list(cases()))
+@pytest.mark.parametrize(("kind", "is_within"), cases())
 def test_interrupted_at_a_call(engine, interrupt, kind, is_within):
     scene = Scene(engine, kind, is_within=is_within)
     try:
