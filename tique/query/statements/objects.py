@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.query.retyping import rename_type
-from tique.query.schemas import rename_schema, shape_of
+from tique.query.renaming import rename_schema, rename_type, shape_of
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.definition import alter_by
 
