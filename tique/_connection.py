@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
@@ -17,6 +17,7 @@ from tique._functions import trust_function
 from tique._server_cursor import ServerCursor
 from tique._translation import translating
 from tique.commit.locks import LOCK_TIMEOUT
+from tique.database.database import users
 from tique.database.status import Status, status
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Connection(Generic[RowT]):
             transactional_ddl=transactional_ddl,
             python_variables=python_variables,
         )
-        database.users.add(weakref.ref(self, database.users.discard))
+        users.add(self)
 
     # State
 
@@ -444,6 +445,10 @@ class Connection(Generic[RowT]):
         again it is left alone.
         """
         self._execution.seize(patience)
+
+    def inherit(self) -> None:
+        """Wait for no call of a thread of the process that this one was forked from."""
+        self._execution.lock = threading.RLock()
 
     def close(self) -> None:
         """Roll back and close; further use is an error. Idempotent."""

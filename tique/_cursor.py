@@ -350,9 +350,10 @@ class Cursor(Generic[RowT]):
     def _give_up(self) -> None:
         """Drop the result, with the rows that were not fetched."""
         outcome, self._outcome = self._outcome, None
-        if outcome is not None and outcome.result is not None:
-            with self._execution.lock, suppress(EngineError):
-                outcome.close()
+        if outcome is None or outcome.result is None or self._execution.is_inherited:
+            return
+        with self._execution.lock, suppress(EngineError):
+            outcome.close()
 
     # Results
 

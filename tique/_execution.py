@@ -149,6 +149,8 @@ class Execution:
         Runs as a finalizer: at any point of any thread, so it takes no lock.
         """
         database = self.database
+        if self.is_inherited:
+            return
         if self.transaction is not None:
             database.sequencer.end(self.transaction.txid)
             database.transactions.pop(self.transaction.txid, None)
@@ -162,6 +164,11 @@ class Execution:
     def closed(self) -> bool:
         """Whether the connection was closed."""
         return not self._finalizer.alive
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of the process which this one was forked from."""
+        return self._process != process.current()
 
     @property
     def in_transaction(self) -> bool:
@@ -181,9 +188,10 @@ class Execution:
             if self._overdue is not None:
                 raise overdue(self._overdue)
             raise errors.InterfaceError("the connection is closed", sqlstate="08003")
-        if self._process != process.current():
+        if self.is_inherited:
             raise errors.InterfaceError(
-                "the connection belongs to the process that this one was forked from",
+                "the connection belongs to the process that this one was forked from: "
+                "connect in each process (SQLAlchemy: engine.dispose(close=False) there)",
                 sqlstate="08003",
             )
 
@@ -731,21 +739,19 @@ class Execution:
     def close(self) -> None:
         """Roll back, and give everything back. Idempotent."""
         with self.lock:
-            if self._finalizer.detach() is None:
+            if self._finalizer.detach() is None or self.is_inherited:
                 return
             try:
-                if self._process == process.current():
-                    with suppress(EngineError, errors.Error):
-                        self.end()
-                        self.contender.end()
-                    self.temporaries.forget()
-                    self._apart.close()
-                    with suppress(EngineError):
-                        self.session.close()
+                with suppress(EngineError, errors.Error):
+                    self.end()
+                    self.contender.end()
+                self.temporaries.forget()
+                self._apart.close()
+                with suppress(EngineError):
+                    self.session.close()
             finally:
-                if self._process == process.current():
-                    with translating():
-                        release(self.database)
+                with translating():
+                    release(self.database)
 
 
 def _whole(

@@ -14,6 +14,7 @@ import tique
 from tests.effort import patience
 from tests.portable import numbers
 from tique.aio import worker
+from tique.database import database as databases
 from tique.rows import dict_row
 
 COUNT = "SELECT count(*) FROM t"
@@ -562,7 +563,7 @@ def test_connecting(engine, run):
     async def work(connection):
         with pytest.raises(tique.InterfaceError):
             await tique.AsyncConnection.connect("nothing://")
-        users = connection._connection._database.users
+        users = databases.users
         before = len(users)
         await cancelled(tique.AsyncConnection.connect(engine.url), after=0)
         latest = time.monotonic() + patience(10)

@@ -231,7 +231,6 @@ def test_a_fork_may_not_use_the_connection(engine, connection):
             connection.commit,
             connection.rollback,
             cursor.fetchone,
-            lambda: tique.connect(engine.url),
         ):
             try:
                 use()
@@ -243,7 +242,7 @@ def test_a_fork_may_not_use_the_connection(engine, connection):
         os._exit(0)
     os.close(writing)
     with open(reading, "rb") as answer:
-        assert answer.read() == bytes([5])
+        assert answer.read() == bytes([4])
     os.waitpid(child, 0)
     assert cursor.fetchone() == (1, "a")
     assert rows(connection) == [(1, "a")]

@@ -44,7 +44,8 @@ the connection, whose finalizer does the rest. At the interpreter's end the thre
 is parked as any other (:mod:`tique.database.process`).
 
 *If the event loop is closed* before a call ends, its outcome goes nowhere, and the thread goes on.
-A forked process has no thread: the connection refuses before anything is queued.
+A forked process has no thread: the connection refuses before anything is queued, and to
+close it does nothing.
 """
 
 from __future__ import annotations
@@ -267,6 +268,8 @@ class Worker:
 
     def _shut(self, refusal: Callable[[], errors.Error]) -> _Call[None] | None:
         """Refuse further calls, and close the connection after those that are queued."""
+        if self.connection is not None and self.connection._execution.is_inherited:
+            return None
         with self._mutex:
             if self._refusal is not None:
                 return None

@@ -5,6 +5,14 @@ checkpointer (an embedded engine lets one process in). The first connection open
 the database, runs recovery and starts the checkpointer; the last one to close folds all
 versions that can be folded and closes it.
 
+*Fork.* Invariant: what a forked process inherits, it neither uses, nor ends, nor waits for. It
+begins without databases, connections of its own to count, and locks that threads hold which
+it does not have (:func:`_leave`, :mod:`tique.database.process`, and in the sequencer's
+library); every call on an inherited connection but ``close`` is refused
+(:meth:`tique._execution.Execution.check_usable`), and its finalizers do nothing. A server's
+database is opened anew, as by any other process; one in a file belongs to the parent. The
+engines' own connections are left alone by :mod:`tique_backends.inherited`.
+
 ``_registry_lock`` guards the registry and the connection counts; opening and
 closing happen under it, so that no caller gets a database that is being closed.
 """
@@ -18,11 +26,13 @@ import atexit
 import concurrent.futures.thread  # noqa: F401
 import itertools
 import logging
+import os
 import threading
 from collections import deque
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
 
 from tique import errors
 from tique._log import family, fields
@@ -58,8 +68,6 @@ from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
 if TYPE_CHECKING:
-    import os
-    import weakref
     from collections.abc import Callable, Mapping
 
     from tique.commit.turns import Contender
@@ -73,6 +81,10 @@ _recovery = logging.getLogger("tique.recovery")
 
 _registry: dict[str, Database] = {}
 _registry_lock = threading.RLock()
+_left: set[str] = set()
+"""Databases that the process which this one was forked from has open."""
+_is_left_half = False
+"""Whether another thread of that process was opening or closing one."""
 _numbers = itertools.count(1)
 
 _LAST_CALL = 1.0
@@ -89,6 +101,13 @@ class User(Protocol):
     def seize(self, patience: float) -> None:
         """Let the call under way end, and no other begin."""
 
+    def inherit(self) -> None:
+        """Wait for no call of a thread of the process that this one was forked from."""
+
+
+users: WeakSet[User] = WeakSet()
+"""The connections of this process."""
+
 
 class Database:
     """An open database and everything that its connections share."""
@@ -100,13 +119,10 @@ class Database:
         self.url = url
         self.engine = engine
         self.settings = settings
-        self.process = process.current()
         self.connections = 0
         self.is_closed = False
         self.is_new = False
         """Whether this process put tique's schema into it."""
-        self.users: set[weakref.ref[User]] = set()
-        """Its connections."""
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[tuple[Session, Migration | None]] = deque()
         self._left: deque[Session] = deque()
@@ -413,9 +429,8 @@ def _committer_for(engine: Engine) -> type[Committer]:
 
 def opened() -> list[Database]:
     """The databases that this process has open; they may be closed at any time."""
-    here = process.current()
     # A copy, which takes no lock: to open and close takes as long as it takes.
-    return [each for each in list(_registry.values()) if each.process == here]
+    return list(_registry.values())
 
 
 def acquire(
@@ -482,14 +497,16 @@ def _acquire_whole(acquiring: Callable[[], Database]) -> Database:
 def _acquire(parsed: DatabaseURL, settings: Settings, *, is_default: bool) -> Database:
     backend = registry.find(parsed.backend)
     location = backend.locate(parsed.path, parsed.options, parsed.server)
+    is_left = location.identity in _left or _is_left_half
+    if is_left and not registry.has_server(parsed.backend):
+        raise errors.InterfaceError(
+            f"{parsed.path} was open in the process that this one was forked from, and "
+            "a file belongs to one process: make the first connection after the fork, "
+            "in one process alone, or start workers by spawn",
+            sqlstate="08003",
+        )
     with _registry_lock:
         found = _registry.get(location.identity) if location.identity else None
-        if found is not None and found.process != process.current():
-            raise errors.InterfaceError(
-                "the database was opened before this process was forked; open it in "
-                "one of the two processes only",
-                sqlstate="08003",
-            )
         if found is not None and not found.timeline.is_current():
             # Its last connection closes it.
             del _registry[found.name]
@@ -552,11 +569,23 @@ def _close_all() -> None:
     with _registry_lock:
         databases = list(_registry.values())
         _registry.clear()
+    for user in list(users):
+        user.seize(_LAST_CALL)
     for database in databases:
-        if database.process == process.current():
-            for reference in list(database.users):
-                user = reference()
-                if user is not None:
-                    user.seize(_LAST_CALL)
-            with suppress(EngineError):
-                database.close()
+        with suppress(EngineError):
+            database.close()
+
+
+def _leave() -> None:
+    """Begin without databases in a process that was forked."""
+    global _registry_lock, _is_left_half
+    _is_left_half |= not _registry_lock.acquire(blocking=False)
+    _registry_lock = threading.RLock()
+    _left.update(_registry)
+    _registry.clear()
+    for user in users:
+        user.inherit()
+    users.clear()
+
+
+os.register_at_fork(after_in_child=_leave)

@@ -49,6 +49,7 @@ from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
 from tique_backends.gaps import whole_in_keys
+from tique_backends.inherited import noted
 from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.names import (
     cache_label,
@@ -160,7 +161,7 @@ class DuckDBEngine(Engine):
                     f"cannot create {location.path}: no folder {parent}",
                 )
         try:
-            self._instance = duckdb.connect(location.path, config=config)
+            self._instance = noted(duckdb.connect(location.path, config=config))
         except Exception as error:
             raise translated(error) from error
         # An obsolete view among all that are described must not end the transaction in
@@ -195,7 +196,7 @@ class DuckDBEngine(Engine):
 
     @override
     def session(self, *, logs_only: bool = False) -> Session:
-        connection = self._instance.cursor()
+        connection = noted(self._instance.cursor())
         if not logs_only:
             return DuckDBSession(connection, self.statistics, self._zones)
         return LogSession(connection, self.statistics, self._zones, self._append)

@@ -13,6 +13,7 @@ import pymonetdb
 from typing_extensions import override
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.inherited import noted
 from tique_backends.monetdb.errors import UnreadableError, translated
 from tique_backends.monetdb.reply import Reply, read_reply
 
@@ -137,6 +138,7 @@ class Connection:
         self._wire: Any = None
         try:
             self._wire = pymonetdb.connect(address.database, **arguments)
+            noted(self._wire.mapi.sock)
         except (pymonetdb.Error, OSError, EOFError) as error:
             raise EngineError(
                 ErrorKind.OPERATIONAL, f"cannot connect to {address}: {error}"

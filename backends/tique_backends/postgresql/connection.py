@@ -14,6 +14,7 @@ from psycopg.pq import ExecStatus
 from typing_extensions import override
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.inherited import noted
 from tique_backends.postgresql.errors import translated
 from tique_backends.postgresql.holders import TIMED_OUT
 from tique_backends.postgresql.keeping import KeepingCursor
@@ -124,6 +125,7 @@ class Connection:
                 cursor_factory=psycopg.RawCursor,
                 **address.parameters,  # type: ignore[arg-type]
             )
+            noted(self.wire)
             for kind, dumper in DUMPERS:
                 self.wire.adapters.register_dumper(kind, dumper)
         except psycopg.Error as error:

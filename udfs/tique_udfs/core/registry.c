@@ -31,6 +31,21 @@ static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct opened *registry;
 static tique_handle last_handle;
 
+/* A forked process has no sequencer of its parent's: threads that are not there may
+ * have their mutexes. */
+static void
+forget(void)
+{
+	registry_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	registry = NULL;
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget);
+}
+
 int64_t
 tique_now(void)
 {

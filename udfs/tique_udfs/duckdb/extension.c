@@ -29,6 +29,18 @@ static int64_t last_number;
 struct duckdb_api duckdb;
 static bool have_api;
 
+static void
+renew_mutex(void)
+{
+	mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, renew_mutex);
+}
+
 /* Announces the handle for the next LOAD and returns the one that no LOAD has
  * taken; 0 stands for none in both directions. */
 TIQUE_EXPORT tique_handle
