@@ -27,8 +27,12 @@ from tique_backends.duckdb.arrow import (
     rows_to_arrow,
 )
 from tique_backends.duckdb.errors import translated
-from tique_backends.duckdb.forms import DuckDBForms, newest_in_order, version_columns
-from tique_backends.duckdb.gathered import GatheredForms
+from tique_backends.duckdb.forms import (
+    DuckDBForms,
+    GatheredForms,
+    newest_in_order,
+    version_columns,
+)
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.keyless import (
     FLOATS,
@@ -43,7 +47,6 @@ from tique_backends.duckdb.paths import resolve
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES, check_options
 from tique_backends.duckdb.unique_indexes import UNIQUE_INDEXES
-from tique_backends.duckdb.views import views
 from tique_backends.duckdb.zones import Zones
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
@@ -319,7 +322,7 @@ class DuckDBEngine(Engine):
     def views(self, session: Session) -> list[View]:
         assert isinstance(session, DuckDBSession)
         with session.without_path():
-            return views(session)
+            return introspection.views(session)
 
     @override
     def manage(self, session: Session, table: Table) -> Table:

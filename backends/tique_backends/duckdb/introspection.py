@@ -1,4 +1,4 @@
-"""Tables' schemas, read from DuckDB's catalog."""
+"""Schemas of tables, and views, read from DuckDB's catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tique_backends.duckdb.unique_indexes import (
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.relations import Relations
-from tique_rewriter.schema import Check, Column, Table
+from tique_rewriter.schema import Check, Column, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,11 @@ WHERE database_name = current_database() AND NOT internal AND NOT temporary
   AND schema_name <> 'tique'
 ORDER BY 1, 2"""
 
+_VIEWS = """
+SELECT view_oid, database_name, schema_name, view_name, sql FROM duckdb_views()
+WHERE database_name = current_database() AND NOT internal AND NOT temporary
+  AND schema_name <> 'tique'
+ORDER BY view_oid"""
 
 LAYOUTS = """
 SELECT table_name, column_name FROM duckdb_columns()
@@ -182,3 +187,26 @@ def _described(
     table = with_keys(session, table, indexes)
     check_collations(table)
     return table
+
+
+def views(session: Session) -> list[View]:
+    """The application's views.
+
+    DuckDB keeps one whose tables are gone or have changed, and may be unable to read it.
+    """
+    found = []
+    for number, database, schema, name, definition in session.execute(
+        _VIEWS
+    ).fetch_all():
+        place = f"{quote(database)}.{quote(schema)}.{quote(name)}"
+        columns: tuple[Column, ...] = ()
+        fault = None
+        try:
+            described = session.execute(f"DESCRIBE {place}").fetch_all()
+        except EngineError as error:
+            fault = str(error)
+        else:
+            columns = tuple([Column(row[0], row[1]) for row in described])
+        table = Table(schema, name, columns, id=-number, fault=fault)
+        found.append(View(table, definition))
+    return found

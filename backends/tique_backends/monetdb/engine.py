@@ -25,13 +25,14 @@ from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
 from tique_backends.monetdb.functions import (
+    OF_ROWS,
+    SHADOWED,
     functions,
     hidden_calls,
 )
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import NOW, decode_commits
 from tique_backends.monetdb.names import version_columns
-from tique_backends.monetdb.of_rows import OF_ROWS, SHADOWED
 from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
 from tique_backends.monetdb.paths import resolve
 from tique_backends.monetdb.sequencer import MonetDBSequencer
@@ -42,7 +43,6 @@ from tique_backends.monetdb.types import (
     reads_alike,
     rows_to_arrow,
 )
-from tique_backends.monetdb.views import views
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
 from tique_backends.records import ResultColumn, Row, Statistics
@@ -285,7 +285,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     @override
     def views(self, session: Session) -> list[View]:
-        return views(session)
+        return introspection.views(session)
 
     @override
     def manage(self, session: Session, table: Table) -> Table:

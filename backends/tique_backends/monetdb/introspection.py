@@ -1,4 +1,4 @@
-"""Tables' schemas, read from MonetDB's catalog."""
+"""Schemas of tables, and views, read from MonetDB's catalog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
 from tique_backends.monetdb.types import type_name
 from tique_backends.relations import Relations
-from tique_rewriter.schema import Action, Column, Table
+from tique_rewriter.schema import Action, Column, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +79,15 @@ _ACTIONS = (
 
 _TRIGGERS = "SELECT table_id FROM sys.triggers"
 
+_VIEWS = """
+SELECT t.id, s.name, t.name, t.query FROM sys.tables AS t
+JOIN sys.schemas AS s ON s.id = t.schema_id
+WHERE t.type = 1 AND NOT t.system AND s.name <> R'tique' ORDER BY t.id"""
+
+_VIEW_COLUMNS = """
+SELECT c.table_id, c.name, c.type, c.type_digits, c.type_scale FROM sys.columns AS c
+JOIN sys.tables AS t ON t.id = c.table_id WHERE t.type = 1 AND NOT t.system
+ORDER BY c.table_id, c.number"""
 
 LAYOUTS = """
 SELECT t.name, c.name FROM sys.columns AS c
@@ -202,3 +211,26 @@ def foreign_keys(session: Session, table: Table) -> list[Declared]:
 def referencing_tables(session: Session, table: Table) -> list[Row]:
     """Schema and name of each table with a constraint that references this one."""
     return session.execute(_REFERENCING, [table.schema, table.name]).fetch_all()
+
+
+def views(session: Session) -> list[View]:
+    """The application's views.
+
+    The columns in the catalog are those from their creation: a star stands for more, if
+    the table has more by now.
+    """
+    found = session.execute(_VIEWS).fetch_all()
+    if not found:
+        return []
+    columns: dict[int, list[Column]] = {}
+    for number, name, kind, digits, scale in session.execute(_VIEW_COLUMNS).fetch_all():
+        text = type_name(kind, digits, scale) or kind.upper()
+        columns.setdefault(number, []).append(Column(name, text))
+    return [
+        View(
+            Table(schema, name, tuple(columns.get(number, ())), id=-number),
+            definition,
+            has_its_columns=False,
+        )
+        for number, schema, name, definition in found
+    ]

@@ -23,7 +23,6 @@ from tique.query.statements.definition import (
 )
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
-from tique.query.statements.keeping import GrantStatement, TidyStatement
 from tique.query.statements.locking import LockingSelectStatement
 from tique.query.statements.materialized import (
     CreateMaterializedStatement,
@@ -33,7 +32,10 @@ from tique.query.statements.merging import MergeStatement
 from tique.query.statements.objects import (
     DefineMacroStatement,
     DefineObjectsStatement,
+    DefineViewsStatement,
+    GrantStatement,
     RenameSchemaStatement,
+    TidyStatement,
 )
 from tique.query.statements.select import (
     GroupSelectStatement,
@@ -42,7 +44,6 @@ from tique.query.statements.select import (
 )
 from tique.query.statements.session import DescribedStatement, SetVariableStatement
 from tique.query.statements.truncating import TruncateStatement
-from tique.query.statements.views import DefineViewsStatement
 from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import change_plans, ddl_plans, plan
 from tique_rewriter.alter import AlterNothing, AlterTable

@@ -1,4 +1,8 @@
-"""CREATE, ALTER and DROP of objects that are no tables, and COMMENT ON."""
+"""What the engine runs as it stands.
+
+These are CREATE, ALTER and DROP of objects that are no tables, COMMENT ON, GRANT, REVOKE,
+and statements that keep storage tidy.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,20 @@ from tique import errors
 from tique.query.renaming import rename_schema, rename_type, shape_of
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.definition import alter_by
+from tique_rewriter.views import check_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.ddl_plans import DefineMacro, DefineObjects, RenameSchema
+    from tique_rewriter.ddl_plans import (
+        DefineMacro,
+        DefineObjects,
+        DefineViews,
+        Grant,
+        RenameSchema,
+        Tidy,
+    )
     from tique_rewriter.schema import Table
 
 
@@ -150,3 +162,88 @@ class DefineMacroStatement(DefineObjectsStatement):
             transaction.session, macro.name, macro.expression
         )
         return super().run(transaction, parameters)
+
+
+class DefineViewsStatement(Statement):
+    """CREATE VIEW or DROP VIEW, which the engine runs as it stands.
+
+    A view is the engine's own, over the storage tables: its listings have it, and after
+    detaching it is what it was. Statements read its query in its place.
+    """
+
+    defines = True
+
+    def __init__(self, plan: DefineViews) -> None:
+        super().__init__(plan)
+        self._define = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create or drop the views."""
+        catalog = transaction.catalog
+
+        def used() -> list[Table]:
+            found = (catalog.view(*name) for name in self._define.names)
+            return [view.table for view in found if view is not None]
+
+        def define() -> None:
+            transaction.session.execute(self._define.text)
+            if self._define.creates:
+                self._check(transaction)
+
+        transaction.ddl.changes.change(transaction, define, used)
+        return Outcome()
+
+    def _check(self, transaction: Transaction) -> None:
+        """Refuse a view whose query, as the engine has written it, cannot be read."""
+        engine = transaction.engine
+        views = engine.views(transaction.session)
+        catalog = transaction.catalog.with_views(views)
+        for name in self._define.names:
+            view = catalog.view(*name)
+            if view is not None and view != transaction.catalog.view(*name):
+                check_view(catalog, engine.capabilities.dialect, view)
+
+
+class GrantStatement(Statement):
+    """GRANT and REVOKE."""
+
+    defines = True
+
+    def __init__(self, plan: Grant) -> None:
+        super().__init__(plan)
+        self._text = plan.text
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Change the privileges; tables are what they were."""
+        transaction.ddl.changes.run_text(transaction, self._text)
+        return Outcome()
+
+
+class TidyStatement(Statement):
+    """ANALYZE, VACUUM, REINDEX and the like; no transaction sees them."""
+
+    writes = False
+
+    def __init__(self, plan: Tidy) -> None:
+        super().__init__(plan)
+        self._text = plan.text
+        self._is_alone = plan.is_alone
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Have storage tidied.
+
+        Raises
+        ------
+        ProgrammingError
+            The transaction has done something already, and the engine has this in none.
+        """
+        if self._is_alone and (transaction.touched or transaction.has_writes):
+            verb = self._text.split(maxsplit=1)[0].upper()
+            raise errors.ProgrammingError(
+                f"{verb} cannot run inside a transaction", sqlstate="25001"
+            )
+        transaction.session.execute(self._text).close()
+        return Outcome()
