@@ -67,13 +67,14 @@ class SharedSnapshot(NamedTuple):
 
     The latter are the *fences*: log entries with these timestamps count for nothing.
     ``entries`` are the result of :meth:`SharedSequencer.logged`, if the log was read in
-    the same request.
+    the same request, and ``clients`` the number of processes, this one too.
     """
 
     sts: int
     fences: frozenset[int]
     entries: Sequence[Row] | None = None
     moment: int = 0
+    clients: int = 1
 
 
 class Anchor(NamedTuple):

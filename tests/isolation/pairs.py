@@ -4,6 +4,9 @@ Of each pair the first transaction runs its statements, the second one begins it
 wait or do not, the first one ends, and the second goes on. ``pairs.txt`` has what native
 PostgreSQL answered: the row counts, rows or SQLSTATEs of the first, those of the second,
 and the tables' content at the end.
+
+Where the first one's end is ROLLBACK TO, its statements were behind a savepoint, or some of them, and the second
+one goes on or still waits. If it goes on it commits, and the first one reads what it wrote.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from typing import Any, NamedTuple
 
 RECORDS = Path(__file__).with_name("pairs.txt")
 PATIENCE = 30
+MOMENT = 1
+"""Seconds in which a transaction goes on for which another one has made way."""
 
 SETUP = (
     "CREATE TABLE w (id INTEGER PRIMARY KEY, k INTEGER UNIQUE, n INTEGER, m INTEGER)",
@@ -39,6 +44,7 @@ TAKE = "UPDATE w SET n = n + 1 WHERE id = 1 AND n < 1"
 CHANGE = "UPDATE w SET n = abs(n) + 1 WHERE id = 1"
 SWAP = "UPDATE w SET n = 7 WHERE id = 1 AND n = 0"
 READ = "SELECT n FROM w WHERE id = 1"
+SAVEPOINT = "SAVEPOINT s"
 DELETE = "DELETE FROM w WHERE id = 1"
 NEW = "INSERT INTO w VALUES (3, 30, 0, 0)"
 NOTHING = "INSERT INTO w VALUES (3, 30, 5, 5) ON CONFLICT DO NOTHING"
@@ -160,6 +166,41 @@ PAIRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 
+UNDO = "rollback to"
+UNDONE = (
+    *("upsert of a row that is there", "upsert of a new row", "upsert of a new value"),
+    *(
+        "compare and swap",
+        "counter",
+        "counter that does not merge",
+        "counter and change",
+    ),
+    *("counter and delete", "counter that is read", "insert of one key", "FOR UPDATE"),
+    *("insert of one value", "delete and update", "delete and insert of the key"),
+    *("DO NOTHING", "child and its parent's delete", "value that is given up"),
+    *("key that moves", "FOR UPDATE and counter", "RETURNING"),
+)
+"""Pairs that are played with all of the first transaction behind a savepoint, too."""
+
+LOCK = f"{READ} FOR UPDATE"
+PARTLY_UNDONE = {
+    "change before and behind": ((CHANGE, SAVEPOINT, CHANGE), (CHANGE,)),
+    "change before, another row behind": (
+        (CHANGE, SAVEPOINT, "UPDATE w SET n = abs(n) + 1 WHERE id = 2"),
+        ("UPDATE w SET n = abs(n) + 2 WHERE id = 2",),
+    ),
+    "counter before and behind": ((ADD, SAVEPOINT, ADD), (CHANGE,)),
+    "counter before, change behind": ((ADD, SAVEPOINT, CHANGE), (CHANGE,)),
+    "counter before, read behind": ((ADD, SAVEPOINT, READ), (CHANGE,)),
+    "lock before, change behind": ((LOCK, SAVEPOINT, CHANGE), (CHANGE,)),
+    "lock before, counter behind": ((LOCK, SAVEPOINT, ADD), (ADD,)),
+    "change before, delete behind": ((CHANGE, SAVEPOINT, DELETE), (CHANGE,)),
+    "insert before, change behind": (
+        (NEW, SAVEPOINT, "UPDATE w SET n = abs(n) + 1 WHERE id = 3"),
+        (NOTHING,),
+    ),
+}
+
 
 class Case(NamedTuple):
     """A pair, in one of its orders, with an end of its first transaction."""
@@ -181,6 +222,12 @@ def cases() -> list[Case]:
             found.append(Case(name, one, two, end))
             if one != two:
                 found.append(Case(f"{name}, turned", two, one, end))
+    for name in UNDONE:
+        one, two = PAIRS[name]
+        found.append(Case(name, (SAVEPOINT, *one), two, UNDO))
+        if one != two:
+            found.append(Case(f"{name}, turned", (SAVEPOINT, *two), one, UNDO))
+    found += [Case(name, *pair, UNDO) for name, pair in PARTLY_UNDONE.items()]
     return found
 
 
@@ -195,10 +242,14 @@ def _run(connection: Any, statements: tuple[str, ...], outcome: list[Any]) -> No
             cursor = connection.cursor()
             cursor.execute(sql)
             rows = cursor.fetchall() if cursor.description else cursor.rowcount
-            outcome.append(rows)
+            if sql != SAVEPOINT:
+                outcome.append(rows)
     except Exception as error:
         outcome.append(getattr(error, "sqlstate", None) or repr(error))
-        connection.rollback()
+        if SAVEPOINT in statements:
+            connection.cursor().execute("ROLLBACK TO s")
+        else:
+            connection.rollback()
 
 
 def _end(connection: Any, end: str, outcome: list[Any]) -> None:
@@ -225,7 +276,14 @@ def play(case: Case, first: Any, second: Any, waits: Any) -> str:
     end = time.monotonic() + PATIENCE
     while thread.is_alive() and not waits() and time.monotonic() < end:
         time.sleep(0.001)
-    _end(first, case.end, one)
+    if case.end == UNDO:
+        first.cursor().execute("ROLLBACK TO s")
+        thread.join(MOMENT)
+        if not thread.is_alive():
+            _end(second, "commit", two)
+            two.append("goes on")
+            _run(first, (READ,), one)
+    _end(first, "commit" if case.end == UNDO else case.end, one)
     thread.join(PATIENCE)
     assert not thread.is_alive()
     _end(second, "commit", two)

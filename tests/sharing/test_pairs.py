@@ -4,51 +4,81 @@ from __future__ import annotations
 
 import pytest
 
-import tique
 from tests.isolation.pairs import cases, play, recorded
-from tests.sharing.test_rereading import wait_for_company
 from tests.sharing.test_row_locks import expect_waiting
 
 LEVEL = "READ COMMITTED"
+PATIENCE = 20
 
 
-MERGING = (
-    *("counter and change: commit", "counter and another column: commit"),
-    *("counter and delete: commit", "counter and delete, turned: commit"),
-    *("delete and upsert: commit", "delete and upsert, turned: commit"),
-    *("out of the condition: commit", "FOR UPDATE and counter, turned: commit"),
-)
-"""An update that merges takes no lock that other processes see: it waits at its commit."""
-
-
-CASES = [case for case in cases() if case.label not in MERGING]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
 def test_as_in_postgresql(process, case):
+    """Both in their first moments, before either's heartbeat."""
     first, second = process(isolation_level=LEVEL), process(isolation_level=LEVEL)
-    wait_for_company(first)
     second.connection.lock_timeout = first.connection.lock_timeout = 5
     waits = second.database.locks._waits
     outcome = play(case, first.connection, second.connection, lambda: bool(waits))
     assert outcome == recorded()[case.label]
 
 
-def test_one_that_merges_waits_at_its_commit(process, pool):
-    """docs/isolation.md: it comes after the other one, and is lost if that deletes the row."""
+READ = "SELECT n FROM t WHERE id = 1"
+ADD = "UPDATE t SET n = n + 1 WHERE id = 1"
+"""It merges."""
+
+
+@pytest.fixture
+def both(process):
     first, second = process(isolation_level=LEVEL), process(isolation_level=LEVEL)
-    wait_for_company(first)
     first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
     first.commit("INSERT INTO t VALUES (1, 0), (2, 0)")
     second.rows("SELECT * FROM t")
-    first.run("UPDATE t SET n = n + 1 WHERE id = 1")
-    second.run("UPDATE t SET n = abs(n) + 10 WHERE id = 1")
-    committing = pool.submit(first.connection.commit)
-    expect_waiting(first, committing)
+    return first, second
+
+
+def test_those_that_merge_do_not_wait_for_one_another(both):
+    """P6: each is open when the other one has changed the row."""
+    for each in both:
+        each.connection.lock_timeout = 1
+        each.run(ADD)
+    for each in both:
+        each.connection.commit()
+    assert both[0].rows(READ) == [(2,)]
+    for each in both:
+        assert not each.database.locks.server._held
+
+
+def test_those_that_merge_and_look_wait_for_one_another(both, pool):
+    """P3: beside a third transaction, which wants the row alone and waits for both."""
+    first, second = both
+    other = second.another()
+    other.isolation_level = LEVEL
+    for each in both:
+        each.run(ADD)
+    changing = pool.submit(other.execute, "UPDATE t SET n = abs(n) * 10 WHERE id = 1")
+    expect_waiting(second, changing)
+    assert first.run(READ).fetchall() == [(1,)]
+    looking = pool.submit(lambda: second.run(READ).fetchall())
+    first.connection.commit()
+    assert looking.result(PATIENCE) == [(2,)]
     second.connection.commit()
-    committing.result(20)
-    assert first.rows("SELECT n FROM t WHERE id = 1") == [(11,)]
-    first.run("UPDATE t SET n = n + 1 WHERE id = 1")
-    second.commit("DELETE FROM t WHERE id = 1")
-    with pytest.raises(tique.SerializationError):
-        first.connection.commit()
+    changing.result(PATIENCE)
+    other.commit()
+    assert first.rows(READ) == [(20,)]
+    other.close()
+
+
+@pytest.mark.parametrize("sql", [f"{READ} FOR SHARE", "DELETE FROM t"])
+def test_what_waits_for_one_that_merges(both, pool, sql):
+    """P3: one that shares the row, and a deletion in autocommit, which locks none."""
+    first, second = both
+    first.run(ADD)
+    second.connection.autocommit = sql.startswith("DELETE")
+    waiting = pool.submit(second.run, sql)
+    expect_waiting(second, waiting)
+    first.connection.commit()
+    cursor = waiting.result(PATIENCE)
+    if second.connection.autocommit:
+        assert cursor.rowcount == 2
+        assert first.rows("SELECT * FROM t") == []
+    else:
+        assert cursor.fetchall() == [(1,)]

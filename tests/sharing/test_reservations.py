@@ -45,7 +45,6 @@ def lost(pair, monkeypatch):
     monkeypatch.setattr(turns, "_LONGEST_TURN", 60.0)
     monkeypatch.setattr(turns, "_CONTESTED", 60.0)
     first, second = pair
-    second.database.timeline._look_for_company()
     lose(second, first)
     assert not second.database.locks.server._held
     lose(second, first)
@@ -215,7 +214,6 @@ def test_few_attempts_are_lost(process):
             begin(one)
 
         try:
-            one.database.timeline._look_for_company()
             for _ in range(25):
                 tique.run_transaction(one.connection, add, attempts=10)
         except BaseException as error:

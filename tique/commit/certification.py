@@ -18,6 +18,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol
 
+from tique.commit.lock_keys import MERGING
 from tique.store.rows import Key, key_of
 from tique.writes.tickets import Conflict
 from tique_backends.records import MISSING
@@ -67,12 +68,17 @@ def written_keys(
 
 
 def key_hashes(writes: TableWrites) -> list[bytes]:
-    """The write set in hashes, against which other processes' commits are certified."""
-    return [
-        key_hash(writes.table.id, positions, key)
-        for positions, entries in written_keys(writes)
-        for key, _ in entries
-    ]
+    """The write set in hashes, against which other processes' commits are certified.
+
+    With the merging keys of deleted rows (:mod:`tique.commit.server_locks`).
+    """
+    hashes = []
+    for positions, entries in written_keys(writes):
+        for key, write in entries:
+            hashes.append(key_hash(writes.table.id, positions, key))
+            if write.deleted and not writes.table.is_keyless:
+                hashes.append(key_hash(writes.table.id, MERGING, key))
+    return hashes
 
 
 def key_hash(table_id: int, positions: tuple[int, ...], key: Sequence[object]) -> bytes:

@@ -17,6 +17,9 @@ That of a row whose lock is this process's alone, though there is a server, has 
 has that of a value of a UNIQUE key (:func:`unique_key`), which is nowhere else.
 """
 
+MERGING = (-1,)
+"""In place of columns: the updates of a row that merge."""
+
 
 def own_key(key: LockKey) -> LockKey:
     """The key of a lock that is this process's alone."""
@@ -34,7 +37,7 @@ def unique_key(
 def merging_key(key: LockKey) -> LockKey:
     """The key that transactions share which have changed a row by updates that merge."""
     table, values = key
-    return (~table if table >= 0 else table), ((-1,), *values)
+    return (~table if table >= 0 else table), (MERGING, *values)
 
 
 def seen_key(key: LockKey) -> LockKey:
@@ -50,19 +53,23 @@ def reference_key(
     return ~table_id, ((-3, *positions), *values)
 
 
-def is_value(key: LockKey) -> bool:
-    """Whether it is one of a UNIQUE key's values, or of references to it: not of a row."""
+def is_shown(key: LockKey) -> bool:
+    """Whether other processes may see it: it is no row, and not this process's alone."""
     table, values = key
-    return table < 0 and isinstance(values[0], tuple) and values[0][0] not in (-1, -2)
+    return table < 0 and isinstance(values[0], tuple) and values[0] != (-2,)
 
 
 def in_order(keys: Iterable[LockKey]) -> list[LockKey]:
-    """Keys in an order that all transactions lock them in, so that few meet a deadlock."""
+    """Keys in an order that all transactions lock them in, so that few meet a deadlock.
+
+    Rows come first: who waits for one has no value that a commit of the row looks for.
+    """
+    keys = list(keys)
     try:
-        return sorted(keys)
+        return sorted(keys, key=lambda key: (key[0] < 0, key))
     except TypeError:
         # Values of one column need have no order: addresses of two kinds.
-        return sorted(keys, key=repr)
+        return sorted(keys, key=lambda key: (key[0] < 0, repr(key)))
 
 
 def may_write(transaction: Committing, key: LockKey) -> bool:

@@ -34,7 +34,7 @@ READ COMMITTED waits until its row is free, and then has the row's *merging* key
 waits for all of these (:meth:`Locks.settle`), and a later one waits for the row. So while others have the
 merging key, a row has no owner that goes on. One that has it and wants the row for itself, to look at it
 or to write it otherwise, locks a third key, *seen*: others' commits of the row wait for that. It never waits for
-the row, since the row's owner waits for it. All three are in this process alone.
+the row, since the row's owner waits for it. Other processes see the merging key alone (:mod:`tique.commit.server_locks`).
 
 *Waits and their order, deadlocks, and threads that die*: :mod:`tique.commit.key_locks`.
 
@@ -51,7 +51,7 @@ from tique import errors
 from tique.commit.key_locks import KeyLocks
 from tique.commit.lock_keys import (
     in_order,
-    is_value,
+    is_shown,
     may_write,
     merging_key,
     own_key,
@@ -120,8 +120,8 @@ class Locks(KeyLocks):
     ) -> None:
         """Lock keys in this order, each after those that came before.
 
-        In the server, where there is one: rows, and ``everywhere`` values of UNIQUE keys
-        and references, too.
+        In the server, where there is one: rows, and ``everywhere`` values of UNIQUE keys,
+        references and merging keys, too.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class Locks(KeyLocks):
                 self._lock(owner, key, sequence, patience, shared=shared)
             self._await_merged(owner, written, patience)
             asked = [
-                key for key in keys if key[0] >= 0 or (everywhere and is_value(key))
+                key for key in keys if key[0] >= 0 or (everywhere and is_shown(key))
             ]
             if self.server is not None and asked:
                 self.server.lock(
@@ -223,7 +223,7 @@ class Locks(KeyLocks):
             key
             for key in keys
             if (key[0] >= 0 and (everywhere or key in own or self._others(owner, key)))
-            or (everywhere and is_value(key))
+            or (everywhere and is_shown(key))
         ]
         if met:
             self.lock(owner, met, sequence, patience, everywhere=everywhere)
@@ -234,6 +234,8 @@ class Locks(KeyLocks):
         keys: Iterable[LockKey],
         sequence: int,
         patience: float | None,
+        *,
+        everywhere: bool = False,
     ) -> None:
         """Lock rows that updates change that merge: from all but others of their kind.
 
@@ -249,7 +251,9 @@ class Locks(KeyLocks):
             return
         self.lock_written(owner, new, sequence, patience, merges=True)
         merging = [merging_key(key) for key in new]
-        self.lock(owner, merging, sequence, patience, shared=True)
+        self.lock(
+            owner, merging, sequence, patience, shared=True, everywhere=everywhere
+        )
         rows = {*new, *map(own_key, new)}
         self.release_keys(owner, [k for k in list(self.of(owner)) if k in rows])
 

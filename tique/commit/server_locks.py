@@ -11,6 +11,13 @@ that the server has not got back.
 before the next lock and before the commit
 (:meth:`ServerLocks.expect_there`): what was decided under a lock is not committed without it.
 
+*Updates that merge* share the merging key of their row, in the server too while there are other processes. Who locks
+the row alone has the merging key first, alone, and keeps both. So it waits for those that merge before it has
+anything that one of them, or its commit, could want: one that has the merging key may still
+lock the row, to look at it, and gets no merging key with it. Who shares the row waits for the merging key and lets it go: one that comes to merge
+after that waits at its commit, which looks for locks of its rows. A commit that deletes a row looks for locks of its merging key, too
+(:func:`tique.commit.certification.key_hashes`): so what merges finds its row at its commit.
+
 *Reservations* (:mod:`tique.query.contested`) are locks that end after a time, too: the heartbeat gives them
 back. So a transaction's locks have a mutex, under which they are noted and given back. Once its commit
 has begun its reservations stay (:meth:`ServerLocks.keep_reserved`): no commit counts a lock as its own that the server has
@@ -37,6 +44,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tique import errors
 from tique._translation import translated
 from tique.commit.certification import key_hash
+from tique.commit.lock_keys import merging_key
 from tique_backends.errors import EngineError
 from tique_udfs import lock_number
 
@@ -53,6 +61,9 @@ if TYPE_CHECKING:
     from tique.commit.lock_keys import LockKey
     from tique.commit.turns import Claim
     from tique_backends.row_locks import RowLocks
+
+_MOST_UNMERGED = 100
+"""Rows that are locked at a time with their merging keys: there is room for so many locks."""
 
 _CANCEL_AGAIN = 0.02
 """Seconds until a wait that is cancelled and goes on is cancelled again."""
@@ -211,15 +222,19 @@ class ServerLocks:
         Begins a session for a transaction's locks.
     positions
         The positions of a table's primary key, by the table's id.
+    has_company
+        Whether other processes use the database.
     """
 
     def __init__(
         self,
         begin: Callable[[], RowLocks],
         positions: Callable[[int], tuple[int, ...]],
+        has_company: Callable[[], bool],
     ) -> None:
         self._begin = begin
         self._positions = positions
+        self._has_company = has_company
         self._held: dict[int, _Held] = {}
 
     def number(self, key: LockKey) -> int:
@@ -267,7 +282,21 @@ class ServerLocks:
         """
         tables = dict.fromkeys(max(table, ~table) for table, _ in keys)
         there = [(table_number(table), ("table", table)) for table in tables]
-        rows = [(self.number(key), key) for key in keys]
+        rows: list[tuple[int, Hashable]] = []
+        merging: list[tuple[int, Hashable]] = []
+        own = self._held[owner].modes if owner in self._held else ()
+        apart = self._has_company() and len(keys) <= _MOST_UNMERGED
+        for key in keys:
+            number = self.number(merging_key(key)) if apart and key[0] >= 0 else None
+            if number is not None and (number, True) not in own:
+                if shared:
+                    merging.append((number, ("unmerged", number)))
+                else:
+                    rows.append((number, key))
+            rows.append((self.number(key), key))
+        if merging:
+            self._lock(owner, [(there, True), (merging, False)], patience, waits)
+            self.release(owner, [user for _, user in merging])
         self._lock(owner, [(there, True), (rows, shared)], patience, waits)
 
     def lock_tables(
@@ -407,7 +436,7 @@ class ServerLocks:
                 "with the lease of their process; roll back and run it again"
             )
 
-    def release(self, owner: int, keys: Collection[LockKey] | None = None) -> None:
+    def release(self, owner: int, keys: Collection[Hashable] | None = None) -> None:
         """Give back a transaction's locks, or those of some rows; idempotent."""
         if keys is None:
             held = self._held.pop(owner, None)

@@ -333,7 +333,8 @@ class AppendingCommitter(SharedCommitter):
 def _most_keys(writes: TableWrites) -> int:
     table = writes.table
     keys = 1 + len(table.unique) + len(table.computed_keys)
-    return (len(writes.rows) + len(writes.copies)) * keys
+    deleted = sum(write.deleted for write in writes.rows.values())
+    return (len(writes.rows) + len(writes.copies)) * keys + deleted
 
 
 def _hashes(ticket: Ticket) -> list[bytes]:

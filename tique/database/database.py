@@ -224,7 +224,9 @@ class Database:
         def positions(table_id: int) -> tuple[int, ...]:
             return self.catalog.by_id()[table_id].primary_key
 
-        return ServerLocks(shared.row_locks, positions)
+        return ServerLocks(
+            shared.row_locks, positions, lambda: self.timeline.has_company
+        )
 
     def start(self) -> None:
         """Recover, then serve."""

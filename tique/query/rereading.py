@@ -33,10 +33,10 @@ table was committed; the second time it has the lock, and what it finds stands.
 *References.* A row that references a key, and one that gives a key up, lock the key, shared and alone.
 
 *What has no lock* may lose at the commit: too many staged rows, and rows of tables without a primary
-key; an update that merges, against other processes; anything against a transaction of SNAPSHOT, which takes no lock.
+key; anything against a transaction of SNAPSHOT, which takes no lock.
 
-*Other processes.* While others use the database, the rows are locked in the server, too; the
-heartbeat says whether there are any. A statement in autocommit does without: it is run again
+*Other processes.* While others use the database, the rows are locked in the server, too, and what merges is
+shown there; the statement's snapshot says whether there are any (:mod:`tique.timeline.shared`). A statement in autocommit does without: it is run again
 if it loses. So does one that would have the transaction lock more rows than the server
 has room for.
 
@@ -278,13 +278,15 @@ def _has_newest(transaction: Transaction, wanted: _Wanted) -> bool:
     locks, txid, sequence = transaction.locks, transaction.txid, transaction.sequence
     patience = transaction.lock_timeout
     rows = wanted.keys | wanted.looked_at | wanted.met
-    everywhere = _must_lock_everywhere(transaction, rows)
+    everywhere = _must_lock_everywhere(transaction, rows | wanted.merged)
     is_known = rows <= set(locks.of(txid)) and not wanted.references
     keys = in_order(locks.to_lock(txid, rows, everywhere=everywhere))
     locks.has_waited(txid)
     locks.lock_written(txid, keys, sequence, patience, everywhere=everywhere)
     locks.settle(txid, keys, patience)
-    locks.lock_merged(txid, in_order(wanted.merged), sequence, patience)
+    locks.lock_merged(
+        txid, in_order(wanted.merged), sequence, patience, everywhere=everywhere
+    )
     for held, shared in (
         (wanted.references.shared, True),
         (wanted.references.exclusive, False),

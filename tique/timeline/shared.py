@@ -20,6 +20,13 @@ stopped. A statement's result counts only if the lease was still running when th
 arrived (:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
 acknowledged only if the shared sequencer let this client finish its timestamp.
 
+*Company.* The processes that lock rows where others see it (:mod:`tique.query.rereading`) do so while there are others. Each
+answer to the question for a snapshot says how many there are, so that it costs no round trip. A process
+has joined before it asks for its first snapshot, and each statement of READ COMMITTED asks for its own. So of
+two statements in two processes, each of which began when both processes had joined, both know of
+each other, from the first second on. What a transaction had locked before the first other process joined, no other
+one sees: it may lose at its commit.
+
 *A time limit.* The client of a role that is not trusted to finish soon loses a barrier that
 it keeps for too long, and nothing else: its anchor and its lease hold, so the above
 holds for reads. That the commit is aborted it learns in COMMIT or from
@@ -181,7 +188,7 @@ class SharedTimeline(Timeline):
         snapshot = self._shared.snapshot(0)
         self._catalog.reload(session)
         self.follower.load(snapshot, self._ids.current.start)
-        self._look_for_company()
+        self._has_company = snapshot.clients > 1
         # From here on the thread follows too.
         self._anchor = anchor
         return restored
@@ -233,6 +240,7 @@ class SharedTimeline(Timeline):
             followed = self._sequencer.sts()
             snapshot = self._shared.snapshot(followed)
             self._moment = snapshot.moment
+            self._has_company = snapshot.clients > 1
             self.follower.follow(snapshot)
 
     @property
@@ -517,9 +525,6 @@ class SharedTimeline(Timeline):
     def has_company(self) -> bool:
         return self._has_company
 
-    def _look_for_company(self) -> None:
-        self._has_company = self._shared.position().clients > 1
-
     @override
     def await_begun(self) -> None:
         with self.noticing():
@@ -628,7 +633,6 @@ class SharedTimeline(Timeline):
             self._shared.renew(self._lease)
         self._expires = started + self._lease
         self._shared.tend()
-        self._look_for_company()
         if self._anchor is None:
             return
         self.advance()

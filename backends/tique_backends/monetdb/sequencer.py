@@ -200,9 +200,11 @@ class MonetDBSequencer(SteppedSequencer):
 
     @override
     def snapshot(self, after: int) -> SharedSnapshot:
-        found = self._call(f"SELECT tique.sts_for({_NUMBER})", [str(self._client)])
+        found = self._call(
+            f"SELECT tique.sts_for({_NUMBER}), tique.clients()", [str(self._client)]
+        )
         sts, *fences = map(int, found[0].split())
-        return SharedSnapshot(sts, frozenset(fences))
+        return SharedSnapshot(sts, frozenset(fences), clients=found[1])
 
     @override
     def hold(self) -> Anchor:

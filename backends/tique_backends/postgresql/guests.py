@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 _LETTERS = {"SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}
 
 _FOLLOW = (
-    f"SELECT sts, fences, privileges, stamps, txids, entries, {NOW} "
+    f"SELECT sts, fences, privileges, stamps, txids, entries, {NOW}, tique.clients() "
     "FROM tique.guest_follow($1, $2)"
 )
 
@@ -188,7 +188,7 @@ class GuestSequencer(PostgreSQLSequencer):
 
     @override
     def snapshot(self, after: int) -> SharedSnapshot:
-        ((sts, fences, privileges, stamps, txids, entries, moment),) = self._ask(
+        ((sts, fences, privileges, stamps, txids, entries, *rest),) = self._ask(
             _FOLLOW, [self._client, after]
         )
         if privileges != self._said:
@@ -197,7 +197,7 @@ class GuestSequencer(PostgreSQLSequencer):
             }
             self._said = privileges
         found = rows_of(stamps, txids, entries)
-        return SharedSnapshot(sts, frozenset(fences), found, moment)
+        return SharedSnapshot(sts, frozenset(fences), found, *rest)
 
     @override
     def logged(self, after: int) -> list[Row]:

@@ -158,7 +158,10 @@ SCHEMA = (
 """The driver's additions to either form of the sequencer."""
 
 NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
-_FOLLOW = f"SELECT sts, fences, stamps, txids, entries, {NOW} FROM tique.follow($1, $2)"
+_FOLLOW = (
+    f"SELECT sts, fences, stamps, txids, entries, {NOW}, tique.clients() "
+    "FROM tique.follow($1, $2)"
+)
 
 _CLAIM = (
     'WITH _was AS (SELECT id, drained, folded FROM tique."tables" WHERE id = $1 '
@@ -264,11 +267,11 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def snapshot(self, after: int) -> SharedSnapshot:
-        ((sts, fences, stamps, txids, entries, moment),) = self._ask(
+        ((sts, fences, stamps, txids, entries, *rest),) = self._ask(
             _FOLLOW, [self._client, after]
         )
         found = rows_of(stamps, txids, entries)
-        return SharedSnapshot(sts, frozenset(fences), found, moment)
+        return SharedSnapshot(sts, frozenset(fences), found, *rest)
 
     @override
     def hold(self) -> Anchor:
