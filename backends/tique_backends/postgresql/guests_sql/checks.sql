@@ -164,13 +164,15 @@ $$;
 
 -- Before any statement with these rights on a managed table, or on a copy of its
 -- constraints or indexes. The lock keeps others from changing the table meanwhile
--- (docs/operations.md says what it does not stop).
+-- (docs/operations.md says what it does not stop). PostgreSQL plans and executes by the
+-- catalog of the moment: so the look is at that, never at a caller's snapshot of before.
 CREATE FUNCTION tique.guest_expect_own(place regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     strange text;
 BEGIN
+    PERFORM tique.guest_sees_all();
     EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', place);
     -- PostgreSQL's own triggers change the rows of tables with FOREIGN KEYs that it has.
     strange := coalesce(tique.guest_strange(place), (
