@@ -461,19 +461,28 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     def overwrite(
         self, session: Session, table: Table, rows: Mapping[Row, Row | None]
     ) -> None:
-        self._expect_own(session, table)
+        self._expect_own_now(session, table)
         super().overwrite(session, table, rows)
 
     @override
     def overwrite_cached(
         self, session: Session, table: Table, after: int, until: int
     ) -> int:
-        self._expect_own(session, table)
+        self._expect_own_now(session, table)
         return super().overwrite_cached(session, table, after, until)
 
     def _expect_own(self, session: Session, table: Table) -> None:
         """Let the role's own code alone run with its rights, as in a fold (P11)."""
         session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
+
+    def _expect_own_now(self, session: Session, table: Table) -> None:
+        """The same in an engine transaction with one snapshot, which must not tell it.
+
+        Another session looks, and waits for no lock: others may wait behind this one's.
+        """
+        place = storage_name(table)
+        session.execute(f"LOCK TABLE {place} IN ROW EXCLUSIVE MODE")
+        self._presence.ask(f"SELECT tique.guest_look_at({quoted(place)})")
 
     @override
     def storage_rows(self, session: Session, table: Table) -> int:

@@ -14,7 +14,8 @@ lost that a later commit, a fold, or the pruning of the log relied on.
 types or its functions: when it is executed, and when it is planned. A fold is no role's
 own statement, so it runs none: ``guest_expect_own`` (``guests_sql/checks.sql``) has
 locked the table and found nothing that is neither PostgreSQL's own nor an extension's
-before the first such statement, and names are looked for in ``pg_catalog`` alone. To
+before the first such statement, and names are looked for in ``pg_catalog`` alone. Its
+lock does not keep another table from inheriting: statements name the table ONLY. To
 switch to the table owner's role would not do: code that ``SET ROLE`` brought there can
 ``RESET`` it, and a function with its owner's rights leaves it deferred triggers, which
 run at COMMIT.
@@ -112,7 +113,7 @@ def overwrite_cached(
     cache, storage = cache_name(table), storage_name(table)
     same = key_equality(table, table.primary_key, "_s.", "_v.")
     gone = session.change(
-        f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
+        f"DELETE FROM ONLY {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
         f"WHERE _v._cts > {after} AND _v._cts <= {until} AND {same})"
     )
     there = session.change(
@@ -147,10 +148,10 @@ def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
         )
         gone = difference(table, deleted, inserted, exact)
         session.change(
-            f"DELETE FROM {storage} WHERE ctid = ANY (ARRAY(SELECT _s._place FROM "
+            f"DELETE FROM ONLY {storage} WHERE ctid = ANY (ARRAY(SELECT _s._place FROM "
             f"(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY {alike}) "
-            f"AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS _copies "
-            f"FROM ({gone}) AS _g GROUP BY {alike}) AS _d "
+            f"AS _copy FROM ONLY {storage}) AS _s JOIN (SELECT {columns}, "
+            f"count(*) AS _copies FROM ({gone}) AS _g GROUP BY {alike}) AS _d "
             f"ON {same} WHERE _s._copy <= _d._copies))"
         )
         added = difference(table, inserted, deleted, exact)
@@ -224,8 +225,8 @@ def _delete(session: PostgreSQLSession, table: Table, keys: Sequence[Row]) -> No
     names = ", ".join(f"_{i}" for i in table.primary_key)
     same = _same_key(table)
     session.change(
-        f"DELETE FROM {storage_name(table)} AS _s USING {source} AS _r({names}) "
-        f"WHERE {same}",
+        f"DELETE FROM ONLY {storage_name(table)} AS _s USING {source} "
+        f"AS _r({names}) WHERE {same}",
         array_parameters(table, table.primary_key, keys),
     )
 
@@ -269,7 +270,7 @@ def _update(
     names = ", ".join(f"_{i}" for i in columns)
     values = ", ".join(f"{quote(table.columns[i].name)} = _r._{i}" for i in changed)
     found = session.change(
-        f"UPDATE {storage_name(table)} AS _s SET {values} "
+        f"UPDATE ONLY {storage_name(table)} AS _s SET {values} "
         f"FROM {source} AS _r({names}) WHERE {_same_key(table)}",
         array_parameters(table, columns, rows),
     )

@@ -44,7 +44,7 @@ def rows_query(
         f"_s.{key_list(table, [i])} = _x._{i}" for i in table.primary_key
     )
     sql = (
-        f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS _s "
+        f"SELECT {key_list(table, read, '_s.')} FROM ONLY {storage_name(table)} AS _s "
         f"JOIN {source} AS _x({names}) ON {same}{_still_there(table, ' WHERE ')}"
     )
     return sql, [*array_parameters(table, table.primary_key, keys)]
@@ -64,7 +64,7 @@ def range_query(
 def _query(table: Table, read: Sequence[int], condition: str) -> str:
     """A query for some columns of the storage rows that match."""
     return (
-        f"SELECT {key_list(table, read)} FROM {storage_name(table)} "
+        f"SELECT {key_list(table, read)} FROM ONLY {storage_name(table)} "
         f"WHERE {condition or 'TRUE'}{_still_there(table, ' AND ')}"
     )
 

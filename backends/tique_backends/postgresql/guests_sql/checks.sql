@@ -169,11 +169,20 @@ $$;
 CREATE FUNCTION tique.guest_expect_own(place regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
+    EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', place);
+    PERFORM tique.guest_look_at(place);
+END
+$$;
+
+-- The look, for a session that has the lock, or has it in another transaction.
+CREATE FUNCTION tique.guest_look_at(place regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
 DECLARE
     strange text;
 BEGIN
     PERFORM tique.guest_sees_all();
-    EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', place);
     -- PostgreSQL's own triggers change the rows of tables with FOREIGN KEYs that it has.
     strange := coalesce(tique.guest_strange(place), (
         SELECT min(format('trigger %s', t.tgname)) FROM pg_trigger AS t
@@ -273,7 +282,7 @@ BEGIN
         'INSERT INTO %s SELECT %s, _e._cts, _v._v->>0 = ''1'' '
         'FROM unnest($1, $2) AS _e(_cts, _versions) '
         'CROSS JOIN LATERAL json_array_elements(_e._versions) AS _v(_v) '
-        'LEFT JOIN %s AS _s ON %s WHERE (_s.ctid IS NOT NULL OR NOT EXISTS (SELECT FROM '
+        'LEFT JOIN ONLY %s AS _s ON %s WHERE (_s.ctid IS NOT NULL OR NOT EXISTS (SELECT FROM '
         'json_array_elements(_v._v) AS _g(_g) WHERE json_typeof(_g._g) = ''object'')) '
         'AND json_array_length(_v._v) = %s AND _v._v->>0 IN (''0'', ''1'') '
         'AND json_typeof(_v._v->0) = ''number'' %s',

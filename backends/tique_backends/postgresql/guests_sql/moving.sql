@@ -141,7 +141,7 @@ BEGIN
     ) AS c;
     BEGIN
         IF same IS NOT NULL THEN
-            EXECUTE format('DELETE FROM %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
+            EXECUTE format('DELETE FROM ONLY %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
                 'WHERE _v._cts <= $1 AND %s)', place, cache, same) USING last;
             EXECUTE format('INSERT INTO %1$s (%2$s) OVERRIDING SYSTEM VALUE '
                 'SELECT %2$s FROM %3$s AS _s '
@@ -154,9 +154,9 @@ BEGIN
             -- over all pairs.
             image := format('CAST(ROW(%s) AS text)', columns);
             -- A copy per tombstone goes; rows inserted and deleted since cancel out.
-            EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
+            EXECUTE format('DELETE FROM ONLY %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
                 '(SELECT *, ctid AS _place, %5$s AS _image, '
-                'row_number() OVER (PARTITION BY %2$s, %5$s) AS _copy FROM %1$s) AS _s '
+                'row_number() OVER (PARTITION BY %2$s, %5$s) AS _copy FROM ONLY %1$s) AS _s '
                 'JOIN (SELECT %2$s, _image, count(*) AS _copies FROM '
                 '(SELECT %2$s, %5$s AS _image FROM %3$s WHERE _cts <= $1 AND _deleted '
                 'EXCEPT ALL '
