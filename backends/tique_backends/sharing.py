@@ -8,6 +8,7 @@ its unfinished timestamps are in doubt until another client fences them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tique_backends.aside import Aside, SetAside
@@ -259,6 +260,27 @@ class SharedSequencer(ABC):
     @abstractmethod
     def tend(self) -> None:
         """Drop the clients of processes that are gone; fence timestamps in doubt."""
+
+    def others(self) -> str:
+        """Name the other processes, for the error of a wait for one of them that is over.
+
+        And what ends it; nothing if this process's role may not see them.
+        """
+        with suppress(EngineError):
+            found = [
+                f"client {client} ({', '.join(map(str, session))})"
+                for client, *session in self._others()
+            ]
+            if found:
+                return (
+                    f"another process, of {'; '.join(found)}: end its transaction, or "
+                    "SELECT tique.leave_client(client), by which the others give it up"
+                )
+        return ""
+
+    @abstractmethod
+    def _others(self) -> list[Row]:
+        """The other processes: client, and what the engine shows of its session."""
 
     @abstractmethod
     def position(self) -> Position:

@@ -722,3 +722,32 @@ def test_a_queue_of_updates_hands_out_each_job_once(engine, table):
         thread.join()
     assert failures == []
     assert sorted(done) == [(number, 1) for number in range(1, 31)]
+
+
+def test_a_wait_that_is_over_names_its_holder(engine, table):
+    """P6: the transaction of this process, and the thread that has it."""
+    with engine.connect() as holder, engine.connect(lock_timeout=0.05) as other:
+        thread = threading.Thread(target=holder.execute, args=[LOCK], name="worker 7")
+        thread.start()
+        thread.join()
+        txid = holder.txid
+        with pytest.raises(tique.OperationalError) as refused:
+            other.execute(LOCK)
+        assert refused.value.sqlstate == "55P03"
+        assert f"transaction {txid} of this process" in str(refused.value)
+        stays = threading.Event()
+        holder.rollback()
+        thread = threading.Thread(
+            target=lambda: (holder.execute(LOCK), stays.wait()), name="worker 8"
+        )
+        thread.start()
+        try:
+            end = time.monotonic() + 20
+            while not table._database.locks.count and time.monotonic() < end:
+                time.sleep(0.001)
+            other.rollback()
+            with pytest.raises(tique.OperationalError, match="thread 'worker 8'"):
+                other.execute(LOCK)
+        finally:
+            stays.set()
+            thread.join()

@@ -263,3 +263,18 @@ def test_a_table_that_is_locked_natively(shop, locker, timed, sql):
             expect_named(refused.value, locker)
     shop.owner.commit("UPDATE open SET v = 13 WHERE id = 1")
     expect_folded(shop, 13)
+
+
+def test_a_process_that_opens_beside_a_locked_table(shop, locker, timed):
+    """P6: the wait has an end, which names who is in the way; others' work goes on."""
+    other = shop.process()
+    expect_folded(shop, 10)
+    with locker.transaction(force_rollback=True):
+        locker.execute(LOCKERS["table"])
+        with pytest.raises(tique.OperationalError) as refused:
+            timed(shop.process)
+        timed(other.commit, "UPDATE closed SET v = v + 1 WHERE id = 1")
+    assert refused.value.sqlstate == "55P03"
+    if shop.keeper == "tique":
+        expect_named(refused.value, locker)
+    assert timed(shop.process).rows("SELECT v FROM open WHERE id = 1") == [(10,)]

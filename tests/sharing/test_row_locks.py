@@ -343,3 +343,21 @@ def test_a_queue_hands_out_each_job_once(pair):
     connections[1].close()
     assert failures == []
     assert sorted(done) == list(range(1, 21))
+
+
+def test_a_wait_that_is_over_names_the_other_process(pair):
+    """P6: its session, as the engine shows it, and what an administrator can do."""
+    first, second = pair
+    second.connection.lock_timeout = 0.05
+    first.run(LOCK)
+    client = first.database.engine.shared._client
+    with pytest.raises(tique.OperationalError, match=rf"client {client} \(") as refused:
+        second.run(LOCK)
+    assert refused.value.sqlstate == "55P03"
+    assert "tique.leave_client" in str(refused.value)
+    second.connection.rollback()
+    second.run("UPDATE t SET v = v + 5 WHERE id = 1")
+    with pytest.raises(tique.OperationalError, match=rf"client {client} \("):
+        second.connection.commit()
+    stop(first)
+    assert second.rows(LOCK) == [(0,)]

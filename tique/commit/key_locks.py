@@ -44,7 +44,7 @@ from tique.commit.server_locks import cancelled, deadlock, lock_not_available
 from tique_backends.queues import taken
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable
+    from collections.abc import Collection, Hashable, Iterable
 
     from tique.commit.lock_keys import LockKey
     from tique.commit.server_locks import ServerLocks
@@ -135,6 +135,8 @@ class KeyLocks:
         self._waits: dict[int, Hashable] = {}
         self._waited: set[int] = set()
         """Those that have waited, until they ask (:meth:`has_waited`)."""
+        self._threads: dict[int, int] = {}
+        """The thread that each owner's last lock was taken by: who an error names."""
         self._cancelled: set[int] = set()
         """Waiters that were told to give up."""
         self._abandoned: deque[int] = deque()
@@ -191,11 +193,13 @@ class KeyLocks:
                 lock.admits(owner, shared=shared)
                 and (not lock.waiters or owner in lock.owners)
             ):
+                self._threads[owner] = threading.get_ident()
                 self._give(waiter, key)
                 return
             if patience == 0:
                 raise lock_not_available()
             self._check_circle(owner, key)
+            self._threads[owner] = threading.get_ident()
             self._waits[owner] = key
             self._waited.add(owner)
             if owner in lock.owners:
@@ -253,6 +257,16 @@ class KeyLocks:
                 raise lock_not_available("lock_timeout is over: ")
         self._changed.wait(pause)
 
+    def named(self, owners: Iterable[int]) -> str:
+        """Transactions, each with its thread: what an administrator can look for."""
+        names = {each.ident: each.name for each in threading.enumerate()}
+        found = [
+            f"transaction {owner} of this process (thread "
+            f"{names.get(self._threads.get(owner), 'that has ended')!r})"
+            for owner in sorted(owners)
+        ]
+        return " and ".join(found)
+
     def _check_circle(self, owner: int, awaited: Hashable) -> None:
         seen = {owner}
         others = self._others(owner, awaited)
@@ -276,6 +290,8 @@ class KeyLocks:
         """Release a transaction's locks, or those of statements after a number."""
         keys = self._of.get(owner)
         self._waited.discard(owner)
+        if after is None:
+            self._threads.pop(owner, None)
         if keys is not None:
             gone = list(keys) if after is None else self.taken_after(owner, after)
             self._let_go(owner, gone)

@@ -57,7 +57,11 @@ from tique.commit.lock_keys import (
     own_key,
     seen_key,
 )
-from tique.commit.server_locks import CANCELLED, LOCK_NOT_AVAILABLE
+from tique.commit.server_locks import (
+    CANCELLED,
+    LOCK_NOT_AVAILABLE,
+    lock_not_available,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -150,12 +154,27 @@ class Locks(KeyLocks):
                 )
             for key in keys:
                 self._lock(owner, key, sequence, patience, shared=shared)
-        except BaseException:
+        except BaseException as error:
+            named = None if patience == 0 else self._naming(owner, keys, error)
             self.release_keys(owner, new)
+            if named is not None:
+                raise named from error
             raise
         finally:
             self._waits.pop(owner, None)
             self._cancelled.discard(owner)
+
+    def _naming(
+        self, owner: int, keys: Iterable[LockKey], error: BaseException
+    ) -> errors.Error | None:
+        """The error of a wait for other transactions that is over, with who they are."""
+        if not isinstance(error, errors.Error) or error.sqlstate != LOCK_NOT_AVAILABLE:
+            return None
+        with self._mutex:
+            others = {other for key in keys for other in self._others(owner, key)}
+        if not others:
+            return None
+        return lock_not_available("lock_timeout is over: ", self.named(others))
 
     def reserve(
         self, owner: int, claims: Sequence[Claim], patience: float, lasting: float

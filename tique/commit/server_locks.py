@@ -224,6 +224,8 @@ class ServerLocks:
         The positions of a table's primary key, by the table's id.
     has_company
         Whether other processes use the database.
+    others
+        Names the processes that may have what a wait did not get.
     """
 
     def __init__(
@@ -231,10 +233,12 @@ class ServerLocks:
         begin: Callable[[], RowLocks],
         positions: Callable[[int], tuple[int, ...]],
         has_company: Callable[[], bool],
+        others: Callable[[], str],
     ) -> None:
         self._begin = begin
         self._positions = positions
         self._has_company = has_company
+        self._others = others
         self._held: dict[int, _Held] = {}
 
     def number(self, key: LockKey) -> int:
@@ -413,7 +417,8 @@ class ServerLocks:
                 held.drop_uses(new)
                 raise
         except EngineError as error:
-            raise _failure(error) from error
+            by = self._others() if error.sqlstate == LOCK_NOT_AVAILABLE else ""
+            raise _failure(error, by) from error
 
     def cancel(self, owner: int) -> None:
         """Let a transaction's wait for a lock fail; from any thread."""
@@ -527,18 +532,19 @@ def cancelled() -> errors.OperationalError:
     )
 
 
-def lock_not_available(why: str = "") -> errors.OperationalError:
+def lock_not_available(why: str = "", by: str = "") -> errors.OperationalError:
     """The error when a row is locked by another transaction (SQLSTATE 55P03)."""
     return errors.OperationalError(
-        f"{why}a row is locked by another transaction", sqlstate=LOCK_NOT_AVAILABLE
+        f"{why}a row is locked by {by or 'another transaction'}",
+        sqlstate=LOCK_NOT_AVAILABLE,
     )
 
 
-def _failure(error: EngineError) -> errors.Error:
+def _failure(error: EngineError, by: str = "") -> errors.Error:
     if error.sqlstate == "40P01":
         return deadlock()
     if error.sqlstate == LOCK_NOT_AVAILABLE:
-        return lock_not_available("lock_timeout is over: ")
+        return lock_not_available("lock_timeout is over: ", by)
     if error.sqlstate == CANCELLED:
         return cancelled()
     return translated(error)

@@ -225,7 +225,10 @@ class Database:
             return self.catalog.by_id()[table_id].primary_key
 
         return ServerLocks(
-            shared.row_locks, positions, lambda: self.timeline.has_company
+            shared.row_locks,
+            positions,
+            lambda: self.timeline.has_company,
+            shared.others,
         )
 
     def start(self) -> None:

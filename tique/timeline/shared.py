@@ -512,7 +512,8 @@ class SharedTimeline(Timeline):
                 self._shared.tend()
             if time.monotonic() > deadline:
                 raise errors.OperationalError(
-                    f"another process's commit did not end within {_PATIENCE:g} s",
+                    f"another process's commit did not end within {_PATIENCE:g} s "
+                    f"({self._shared.others() or 'its client is not to be seen'})",
                     sqlstate="55P03",
                 )
 

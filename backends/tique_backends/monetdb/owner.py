@@ -80,7 +80,7 @@ _OWNER = "SELECT token, process FROM tique.owner"
 
 _FIRST_TOKEN, _LAST_TOKEN = 1_000_000_000, 2_147_000_000
 
-_OWN_SERIAL = _FIRST_TOKEN
+OWN_SERIAL = _FIRST_TOKEN
 """The serial number of each engine's own connection, below all others."""
 
 _OVER = 1
@@ -92,8 +92,8 @@ _REPRIEVE = 0.5
 _ORPHANS = (
     "SELECT sessionid, querytimeout FROM sys.sessions AS _s "
     f"WHERE querytimeout BETWEEN {_FIRST_TOKEN} AND {_LAST_TOKEN} "
-    f"AND sessiontimeout > {_OWN_SERIAL} AND NOT EXISTS (SELECT 1 FROM sys.sessions "
-    f"AS _o WHERE _o.querytimeout = _s.querytimeout AND _o.sessiontimeout = {_OWN_SERIAL})"
+    f"AND sessiontimeout > {OWN_SERIAL} AND NOT EXISTS (SELECT 1 FROM sys.sessions "
+    f"AS _o WHERE _o.querytimeout = _s.querytimeout AND _o.sessiontimeout = {OWN_SERIAL})"
 )
 
 _PATIENCE = 2.0
@@ -118,7 +118,7 @@ class Ownership:
         self._lock = threading.Lock()
         self.token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
         """The mark that this engine's sessions show, and no other sessions."""
-        self._serials = itertools.count(_OWN_SERIAL + 1)
+        self._serials = itertools.count(OWN_SERIAL + 1)
         self._lost: set[int] = set()
         self._left_sending: set[tuple[int, int]] = set()
         """Sessions of lost connections that may send for ever; by id and serial number."""
@@ -126,7 +126,7 @@ class Ownership:
         """When each session without its engine was first seen; by its id and token."""
         self._is_owner = False
         self._is_closed = False
-        self._connection = self._marked(_OWN_SERIAL, reads_whole=True)
+        self._connection = self._marked(OWN_SERIAL, reads_whole=True)
         try:
             self._expect_privileges()
         except BaseException:
@@ -176,7 +176,7 @@ class Ownership:
                 if self._connection.is_open or self._is_closed:
                     raise
                 # The server was restarted, or ended the session.
-                self._connection = self._connect(_OWN_SERIAL, reads_whole=True)
+                self._connection = self._connect(OWN_SERIAL, reads_whole=True)
                 return self._connection.ask(sql).rows
 
     def claiming(self) -> str:

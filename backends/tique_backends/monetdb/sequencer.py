@@ -27,6 +27,7 @@ from tique_backends.errors import (
 from tique_backends.leased_locks import DEADLOCK, GONE, INTERRUPTED, LeasedLocks
 from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import logged_commits
+from tique_backends.monetdb.owner import OWN_SERIAL
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
 from tique_backends.names import cache_label, quote
@@ -325,6 +326,14 @@ class MonetDBSequencer(SteppedSequencer):
             # Another process may have been faster.
             if self._number("SELECT tique.doubtful()") == cts:
                 raise
+
+    @override
+    def _others(self) -> list[Row]:
+        return self._ask(
+            "SELECT DISTINCT client, 'session ' || sessionid, 'user ' || username "
+            "FROM tique.clients JOIN sys.sessions ON querytimeout = token "
+            f"WHERE sessiontimeout = {OWN_SERIAL} AND client <> {self._client} LIMIT 5"
+        )
 
     @override
     def position(self) -> Position:

@@ -352,19 +352,23 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def functions(self, session: Session) -> list[Function]:
-        return functions(session)
+        assert isinstance(session, PostgreSQLSession)
+        return session.look(lambda: functions(session))
 
     @override
     def hidden_calls(self, session: Session) -> list[HiddenCall]:
-        return hidden_calls(session)
+        assert isinstance(session, PostgreSQLSession)
+        return session.look(lambda: hidden_calls(session))
 
     @override
     def views(self, session: Session) -> list[View]:
-        return views(session)
+        assert isinstance(session, PostgreSQLSession)
+        return session.look(lambda: views(session))
 
     @override
     def materialized_views(self, session: Session) -> list[View]:
-        return views(session, "m")
+        assert isinstance(session, PostgreSQLSession)
+        return session.look(lambda: views(session, "m"))
 
     @override
     def without_storage(self, session: Session, tables: Sequence[Table]) -> list[Table]:

@@ -55,7 +55,7 @@ _LARGEST_MARK = 2**30 - 1
 LOCK_OF_MARK = f"({_FIRST_MARK} + (mark & {_LARGEST_MARK}))"
 """The number of the lock that shows that a process is there, of its ``mark``."""
 
-_HERE = (
+HERE = (
     "locktype = 'advisory' AND objsubid = 2 AND database = (SELECT oid "
     "FROM pg_catalog.pg_database WHERE datname = current_database())"
 )
@@ -63,7 +63,7 @@ _HERE = (
 
 ALIVE = (
     "SELECT objid, usename FROM pg_catalog.pg_locks JOIN pg_catalog.pg_stat_activity "
-    f"USING (pid) WHERE {_HERE} AND granted AND classid = {LOCKS} "
+    f"USING (pid) WHERE {HERE} AND granted AND classid = {LOCKS} "
     "AND usename IS NOT NULL"
 )
 """A query for the numbers of the locks that are held, and the roles that hold them."""
@@ -85,7 +85,7 @@ def sessions(mark: int) -> str:
     """A query for the backends of the sessions that have a mark, and claim it."""
     return (
         "SELECT pid FROM pg_catalog.pg_locks "
-        f"WHERE {_HERE} AND granted AND classid = {_MARKS + mark}"
+        f"WHERE {HERE} AND granted AND classid = {_MARKS + mark}"
     )
 
 

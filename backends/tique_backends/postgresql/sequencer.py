@@ -40,7 +40,9 @@ from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
 from tique_backends.postgresql.presence import (
     ALIVE,
+    HERE,
     LOCK_OF_MARK,
+    LOCKS,
     sessions,
 )
 from tique_backends.postgresql.session import PostgreSQLSession
@@ -453,6 +455,17 @@ class PostgreSQLSequencer(AppendingSequencer):
                 # Another process dropped one of the tables.
                 if error.sqlstate != _NO_TABLE:
                     raise
+
+    @override
+    def _others(self) -> list[Row]:
+        return self._presence.ask(
+            "SELECT DISTINCT client, 'pid ' || pid, 'role ' || usename, 'application ' || "
+            "quote_literal(coalesce(application_name, '')) FROM tique.clients "
+            f"JOIN pg_catalog.pg_locks ON objid = {LOCK_OF_MARK} JOIN "
+            "pg_catalog.pg_stat_activity USING (pid) WHERE usename = role AND granted "
+            f"AND {HERE} AND classid = {LOCKS} AND client <> $1 ORDER BY client LIMIT 5",
+            [self._client],
+        )
 
     @override
     def position(self) -> Position:

@@ -35,7 +35,7 @@ _Outcome = TypeVar("_Outcome")
 COMMIT = "COMMIT"
 
 LOCK_PATIENCE = "5s"
-"""How long DDL waits for a lock of PostgreSQL's."""
+"""How long DDL waits for a lock of PostgreSQL's, and a look at the definitions."""
 
 FOLD_PATIENCE = "100ms"
 """How long an uncommitted fold waits for one: less than until PostgreSQL looks for
@@ -211,8 +211,20 @@ class TransactionSession(StatementSession):
         return self._transact(self.begin, body, ending)
 
     def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
-        """As :meth:`transact`; the body's statements share one snapshot."""
-        return self._transact(self.begin_repeatable, body, COMMIT)
+        """As :meth:`transact`; the body's statements share one snapshot.
+
+        They are not held up for long by a role that has locked a table (P6).
+        """
+
+        def begin() -> None:
+            self.begin_repeatable()
+            self._run(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
+
+        return self._transact(begin, body, COMMIT)
+
+    def look(self, body: Callable[[], _Outcome]) -> _Outcome:
+        """Read the catalog, where PostgreSQL locks what it spells out, for a bounded time."""
+        return body() if self._in_transaction else self.transact_repeatable(body)
 
     def _transact(
         self, begin: Callable[[], None], body: Callable[[], _Outcome], ending: str
