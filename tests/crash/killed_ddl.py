@@ -3,7 +3,7 @@
     python -m tests.crash.killed_ddl ENGINE PLACE KIND WITHIN MOST
 
 The place is DuckDB's folder or the URL of a server, which lives through all kills. ``MOST``
-points are tried, of which half are about COMMIT; 0 stands for all. A fork is used for each
+points are tried, of which the first is a COMMIT; 0 stands for all. A fork is used for each
 step. Prints a JSON array per point: its number, the call, and what went wrong.
 """
 
@@ -59,8 +59,7 @@ def counted(connection):
 
 
 def prepare(report, engine, kind, is_within):
-    """Make the scene; report the definitions before and after it, and the calls."""
-    calls = watch(engine, Calls())
+    """Make the scene; report the definitions before and after it."""
     connection = opened(engine)
     for statement in BASE:
         connection.execute(statement)
@@ -74,23 +73,23 @@ def prepare(report, engine, kind, is_within):
     for statement in kind.setup:
         connection.execute(statement)
     before = shown(engine, connection)
-    calls.is_armed = True
     carry_out(engine, connection, kind, is_within=is_within)
-    calls.is_armed = False
     after = shown(engine, connection)
     define(engine, connection, kind.undo)
     assert shown(engine, connection) == before
     connection.close()
-    report(before, after, calls.seen)
+    report(before, after)
 
 
-def act(_report, engine, kind, is_within, point):
+def act(report, engine, kind, is_within, point):
+    """Carry it out in a process that has just begun; killed before a call, or not at all."""
     calls = watch(engine, Calls(point))
     connection = opened(engine)
     calls.is_armed = True
     carry_out(engine, connection, kind, is_within=is_within)
     calls.is_armed = False
     connection.close()
+    report(calls.seen)
 
 
 def judge(report, engine, kind, is_within, before, after, count):
@@ -124,25 +123,32 @@ def main(engine_name, place, name, within, most):
     engine.begin_again()
     code, values = forked(prepare, engine, kind, is_within)
     assert code == 0, values
-    ((before, after, calls),) = values
+    ((before, after),) = values
     count = int(is_within)
+
+    def end(failure):
+        code, verdict = forked(judge, engine, kind, is_within, before, after, count)
+        if code != 0:
+            failure = f"afterwards: {verdict[-1] if verdict else code}"
+        return failure, verdict[-1][0]
+
+    code, values = forked(act, engine, kind, is_within, 0)
+    assert code == 0, values
+    ((calls,),) = values
+    failure, count = end(None)
+    assert failure is None, failure
     points = list(range(1, len(calls) + 1))
     if most:
-        ending = [n for n in points if "COMMIT" in calls[n - 1]] or points[-1:]
         chance = random.Random(name)
-        points = [chance.choice(ending + [p + 1 for p in ending]) for _ in range(1)]
-        points += chance.sample(range(1, len(calls) + 1), min(most - 1, len(calls)))
+        ending = [n for n in points if "COMMIT" in calls[n - 1]][-2:] or points[-1:]
+        points = [chance.choice(ending), *chance.sample(points, most - 1)]
     for point in points:
-        text = calls[min(point, len(calls)) - 1][:200]
         code, values = forked(act, engine, kind, is_within, point)
         failure = None if code in (0, -9) else f"it failed: {values[-1]}"
-        judged, verdict = forked(judge, engine, kind, is_within, before, after, count)
-        if judged != 0:
-            failure = f"afterwards: {verdict[-1] if verdict else judged}"
-        print(json.dumps([point, text, code, failure]), flush=True)
+        failure, count = end(failure)
+        print(json.dumps([point, calls[point - 1][:200], code, failure]), flush=True)
         if failure is not None:
             return
-        count = verdict[-1][0]
 
 
 if __name__ == "__main__":

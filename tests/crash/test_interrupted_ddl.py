@@ -27,7 +27,7 @@ from tests.crash.interrupting import (
 from tests.effort import LONG, effort, patience
 from tests.sharing.playing import Process
 
-FEW = 2
+FEW = 1
 AT_ONCE = 6.0
 """Seconds; a statement that meets definitions of before waits for ten."""
 
@@ -194,7 +194,7 @@ def moments(calls, engine, kind):
     late = max((n for n, c in enumerate(calls, 1) if "COMMIT" in c), default=0)
     ending = [each for each in all_of_them if each[0] in (late, late + 1)]
     chance = random.Random(kind.name)
-    some = chance.sample(ending, min(effort(2, 0), len(ending)))
+    some = chance.sample(ending, min(effort(1, 0), len(ending)))
     return [*some, *chance.sample(all_of_them, FEW)]
 
 

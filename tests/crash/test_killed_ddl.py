@@ -18,7 +18,7 @@ from tests.plugins.engine import label
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize(("kind", "is_within"), cases(effort(3, 1)))
+@pytest.mark.parametrize(("kind", "is_within"), cases(effort(6, 1)))
 def test_killed_at_a_call(engine, tmp_path, kind, is_within):
     place = tmp_path if engine.name == "duckdb" else engine.place
     arguments = (label(type(engine)), place, kind.name, is_within, effort(2, 0))
@@ -27,7 +27,7 @@ def test_killed_at_a_call(engine, tmp_path, kind, is_within):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=effort(120, 1800),
+        timeout=effort(200, 1800),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
