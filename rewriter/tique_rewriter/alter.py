@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, ForeignKey, Table
     from tique_rewriter.source import Source, Word
 
-_BEHAVIOURS = ("CASCADE", "RESTRICT")
-
 
 @dataclass(frozen=True)
 class AlterTable(Plan):
@@ -101,13 +99,6 @@ def plan_alter(
 
 def _has(source: Source, form: str) -> bool:
     return form in source.rules.alterations
-
-
-def _end(source: Source, words: list[Word]) -> None:
-    """Complain of words that are left over."""
-    if words:
-        shown = source.raw(words[0])
-        raise source.unsupported(f'"{shown}" in ALTER TABLE', words[0].start)
 
 
 class _Alteration:
@@ -187,25 +178,25 @@ class _Alteration:
 
     def _read(self, piece: list[Word]) -> str:
         """Read one change; return the engine's text of it."""
-        source = self._source
-        following = piece[1].keyword if len(piece) > 1 else ""
-        match piece[0].keyword:
+        source, cursor = self._source, Cursor(self._source, piece)
+        verb, following = cursor.take().keyword, cursor.keyword
+        match verb:
             case "ADD" if following in TABLE_CONSTRAINTS:
                 return self._add_constraint(piece)
             case "ADD":
-                return self._add_column(piece)
+                return self._add_column(cursor)
             case "DROP" if following == "CONSTRAINT":
-                return self._drop_constraint(piece)
+                return self._drop_constraint(cursor)
             case "DROP":
-                return self._drop_column(piece)
+                return self._drop_column(cursor)
             case "ALTER":
-                return self._alter_column(piece)
+                return self._alter_column(cursor)
             case "RENAME" if following == "TO" and len(piece) == 3:
                 return self._rename_table(piece)
             case "RENAME" if following == "CONSTRAINT" and len(piece) == 5:
                 return self._rename_constraint(piece)
             case "RENAME":
-                return self._rename_column(piece)
+                return self._rename_column(cursor)
             case "SET" if following == "SCHEMA" and len(piece) == 3:
                 return self._set_schema(piece)
             case "VALIDATE" if following == "CONSTRAINT" and len(piece) == 3:
@@ -215,7 +206,7 @@ class _Alteration:
             case "SET" | "RESET" if (
                 following == "(" and source.rules.storage_parameters
             ):
-                return self._set_parameters(piece)
+                return self._set_parameters(cursor)
         shown = " ".join(source.raw(word) for word in piece[: 1 + bool(following)])
         refused = source.unsupported(f"ALTER TABLE … {shown}", piece[0].start)
         raise source.unread(refused)
@@ -235,15 +226,15 @@ class _Alteration:
         expect_exact(self._source, name, self._draft.columns[position].name, word)
         return position
 
-    def _add_column(self, piece: list[Word]) -> str:
+    def _add_column(self, cursor: Cursor) -> str:
         source, draft = self._source, self._draft
-        head = piece[: 1 + (piece[1:2] != [] and piece[1].keyword == "COLUMN")]
-        element = piece[len(head) :]
-        unless = [w.keyword for w in element[:3]] == ["IF", "NOT", "EXISTS"]
-        element = element[3:] if unless else element
-        if not element:
-            raise source.syntax("a column is expected", piece[-1].start)
-        if [w.keyword for w in element[1:2]] == ["."]:
+        cursor.accept("COLUMN")
+        head = cursor.text_from(0)
+        unless = cursor.accept("IF NOT EXISTS")
+        if not cursor.left:
+            raise source.syntax("a column is expected", cursor.start)
+        element = cursor.rest
+        if cursor.keywords[1:2] == ["."]:
             raise source.unsupported(
                 "a field in ADD COLUMN",
                 element[0].start,
@@ -264,7 +255,7 @@ class _Alteration:
             for clause in draft.references[references:]
             for word in clause.words
         }
-        return f"{source.words_text(head)} {kept_text(source, element, left_out)}"
+        return f"{head} {kept_text(source, element, left_out)}"
 
     def _add_constraint(self, piece: list[Word]) -> str:
         source, draft = self._source, self._draft
@@ -289,35 +280,37 @@ class _Alteration:
     def _add_key_of_index(self, piece: list[Word], using: Word) -> str:
         """A UNIQUE constraint in the place of a unique index; PostgreSQL renames that."""
         source = self._source
-        keywords = [word.keyword for word in piece]
-        at = 3 if keywords[1:2] == ["CONSTRAINT"] else 1
-        is_unique = keywords[at : at + 3] == ["UNIQUE", "USING", "INDEX"]
-        if not _has(source, "using index") or not is_unique or len(piece) != at + 4:
+        cursor = Cursor(source, piece, 1)
+        if cursor.accept("CONSTRAINT"):
+            cursor.take()
+        is_unique = cursor.accept("UNIQUE USING INDEX")
+        if not _has(source, "using index") or not is_unique or cursor.left != 1:
             raise source.unsupported("this constraint USING INDEX", using.start)
         return source.words_text(piece)
 
-    def _drop_column(self, piece: list[Word]) -> str:
+    def _drop_column(self, cursor: Cursor) -> str:
         source, draft = self._source, self._draft
-        head = piece[: 1 + (piece[1:2] != [] and piece[1].keyword == "COLUMN")]
-        rest = piece[len(head) :]
-        if_exists = [w.keyword for w in rest[:2]] == ["IF", "EXISTS"]
-        rest = rest[2:] if if_exists else rest
-        if not rest:
-            raise source.syntax("a column is expected", piece[-1].start)
-        cascades = self._behaviour(rest[1:])
-        if if_exists and source.identifier(rest[0]).lower() not in draft.taken:
+        cursor.accept("COLUMN")
+        head = cursor.text_from(0)
+        if_exists = cursor.accept("IF EXISTS")
+        if not cursor.left:
+            raise source.syntax("a column is expected", cursor.start)
+        rest = cursor.rest
+        name = cursor.take()
+        cascades = self._behaviour(cursor)
+        if if_exists and source.identifier(name).lower() not in draft.taken:
             return ""
-        if self._is_generated(rest[0]):
-            draft.taken.remove(source.identifier(rest[0]).lower())
-            return f"{source.words_text(head)} {source.words_text(rest)}"
-        position = self._column(rest[0])
+        if self._is_generated(name):
+            draft.taken.remove(source.identifier(name).lower())
+            return f"{head} {source.words_text(rest)}"
+        position = self._column(name)
         old = self._origins[position]
         for key in [key for key in self._keys if old in key.columns]:
             if source.rules.keeps_referencing and not cascades:
                 raise source.error(
                     WrongDefinition,
                     f"the column is still needed: the FOREIGN KEY {key.name} is of it",
-                    rest[0].start,
+                    name.start,
                     "drop the constraint first",
                 )
             self._forget(key)
@@ -325,16 +318,12 @@ class _Alteration:
         del draft.columns[position], self._origins[position]
         draft.primary_key = next(iter(_without(position, [draft.primary_key])), ())
         draft.unique = _without(position, draft.unique)
-        return f"{source.words_text(head)} {source.words_text(rest)}"
+        return f"{head} {source.words_text(rest)}"
 
-    def _behaviour(self, words: list[Word]) -> bool:
+    def _behaviour(self, cursor: Cursor) -> bool:
         """Read CASCADE or RESTRICT, if it is there; whether it is CASCADE."""
-        if not words:
-            return False
-        if words[0].keyword not in _BEHAVIOURS:
-            _end(self._source, words)
-        _end(self._source, words[1:])
-        cascades = words[0].keyword == "CASCADE"
+        cascades = cursor.accept("CASCADE", "RESTRICT") == "CASCADE"
+        cursor.finish("in ALTER TABLE")
         self._cascade |= cascades
         return cascades
 
@@ -351,77 +340,76 @@ class _Alteration:
                 return key
         return None
 
-    def _drop_constraint(self, piece: list[Word]) -> str:
+    def _drop_constraint(self, cursor: Cursor) -> str:
         source = self._source
-        rest = piece[2:]
-        if_exists = [w.keyword for w in rest[:2]] == ["IF", "EXISTS"]
-        rest = rest[2:] if if_exists else rest
-        if not rest:
-            raise source.syntax("a constraint is expected", piece[-1].start)
-        self._behaviour(rest[1:])
-        key = self._own_key(rest[0])
+        cursor.accept("CONSTRAINT")
+        cursor.accept("IF EXISTS")
+        if not cursor.left:
+            raise source.syntax("a constraint is expected", cursor.start)
+        word = cursor.take()
+        self._behaviour(cursor)
+        key = self._own_key(word)
         if key is not None:
             self._forget(key)
             return ""
         if not _has(source, "drop constraint"):
-            name = source.identifier(rest[0])
+            name = source.identifier(word)
             raise source.unsupported(
                 f'DROP CONSTRAINT "{name}", which is no FOREIGN KEY of the table',
-                rest[0].start,
+                word.start,
                 f"{source.rules.engine} drops no other constraints",
             )
         # It may be the one that stands in another one's way.
         self._draft.primary_key = ()
-        return source.words_text(piece)
+        return cursor.text_from(0)
 
-    def _alter_column(self, piece: list[Word]) -> str:
+    def _alter_column(self, cursor: Cursor) -> str:
         source, draft = self._source, self._draft
-        rest = piece[1:]
-        if rest and rest[0].keyword == "COLUMN":
-            rest = rest[1:]
-        if len(rest) < 3:
-            raise source.syntax("a change of a column is expected", piece[-1].start)
-        change = rest[1:]
-        words = [word.keyword for word in change]
-        if self._is_generated(rest[0]):
-            if words in (["SET", "NOT", "NULL"], ["DROP", "NOT", "NULL"]):
-                return source.words_text(piece)
+        cursor.accept("COLUMN")
+        if cursor.left < 3:
+            raise source.syntax(
+                "a change of a column is expected", cursor.words[-1].start
+            )
+        name, written = cursor.take(), source.words_text(cursor.words)
+        if self._is_generated(name):
+            if cursor.accept_last("SET NOT NULL", "DROP NOT NULL"):
+                return written
             raise source.unsupported(
                 "this change of a generated column",
-                change[0].start,
+                cursor.start,
                 "drop it and add another one",
             )
-        position = self._column(rest[0])
+        position = self._column(name)
         column = draft.columns[position]
-        if words[:2] == ["SET", "DEFAULT"] and len(change) > 2:
-            check_calls(source, change[2:])
-            _check_expressions(source, change[2:])
-            default = source.words_text(change[2:])
+        if cursor.left > 2 and cursor.accept("SET DEFAULT"):
+            check_calls(source, cursor.rest)
+            _check_expressions(source, cursor.rest)
+            default = source.words_text(cursor.rest)
             draft.columns[position] = replace(column, default=default)
-        elif words == ["DROP", "DEFAULT"]:
+        elif cursor.accept_last("DROP DEFAULT"):
             draft.columns[position] = replace(column, default=None)
-        elif words == ["SET", "NOT", "NULL"]:
+        elif cursor.accept_last("SET NOT NULL"):
             draft.columns[position] = replace(column, not_null=True)
-        elif words == ["DROP", "NOT", "NULL"] or (
-            words == ["SET", "NULL"] and _has(source, "null")
+        elif cursor.accept_last("DROP NOT NULL") or (
+            _has(source, "null") and cursor.accept_last("SET NULL")
         ):
             draft.columns[position] = replace(column, not_null=False)
             if _has(source, "null"):
-                return f"ALTER COLUMN {source.words_text(rest[:1])} SET NULL"
-        elif words[:2] == ["SET", "STATISTICS"] and _has(source, "statistics"):
-            if not "".join(words[2:]).lstrip("-").isdigit():
-                _end(source, change[2:])
-        elif words[0] == "TYPE" or words[:3] == ["SET", "DATA", "TYPE"]:
-            self._change_type(position, change[1 if words[0] == "TYPE" else 3 :])
+                return f"ALTER COLUMN {source.raw(name)} SET NULL"
+        elif _has(source, "statistics") and cursor.accept("SET STATISTICS"):
+            if not "".join(cursor.keywords).lstrip("-").isdigit():
+                cursor.finish("in ALTER TABLE")
+        elif cursor.accept("TYPE", "SET DATA TYPE"):
+            self._change_type(position, cursor)
         else:
-            shown = " ".join(words[:2])
+            shown = " ".join(cursor.keywords[:2])
             refused = source.unsupported(
-                f"ALTER TABLE … ALTER COLUMN … {shown}", change[0].start
+                f"ALTER TABLE … ALTER COLUMN … {shown}", cursor.start
             )
             raise source.unread(refused)
-        return source.words_text(piece)
+        return written
 
-    def _change_type(self, position: int, words: list[Word]) -> None:
+    def _change_type(self, position: int, cursor: Cursor) -> None:
         source, draft = self._source, self._draft
         if not _has(source, "type"):
             raise source.unsupported(
@@ -430,19 +418,18 @@ class _Alteration:
                 f"{source.rules.engine} has none; add a column, UPDATE it, and drop the "
                 "old one",
             )
-        ends = [i for i, w in enumerate(words) if not w.depth and w.keyword == "USING"]
-        using = ends[0] if ends else len(words)
-        type_words, collation = words[:using], None
+        type_words, collation = cursor.take_until({"USING"}), None
+        lacks = cursor.accept("USING") and not cursor.left
         if collate := [i for i, w in enumerate(type_words) if w.keyword == "COLLATE"]:
-            cursor = Cursor(source, type_words, collate[0])
-            start, collation = cursor.start, read_collation(cursor)
-            if collation is None or cursor.left:
+            clause = Cursor(source, type_words, collate[0])
+            start, collation = clause.start, read_collation(clause)
+            if collation is None or clause.left:
                 raise source.unsupported("COLLATE", start)
             type_words = type_words[: collate[0]]
-        if not type_words or using + 1 == len(words):
+        if not type_words or lacks:
             raise source.syntax("a type is expected", source.words[-1].start)
-        check_calls(source, words[using + 1 :])
-        _check_expressions(source, words[using + 1 :])
+        check_calls(source, cursor.rest)
+        _check_expressions(source, cursor.rest)
         type_ = read_type(source, type_words)
         column = replace(draft.columns[position], type=type_, collation=None)
         if collation is not None:
@@ -480,29 +467,27 @@ class _Alteration:
         self._schema = schema
         return source.words_text(piece)
 
-    def _set_parameters(self, piece: list[Word]) -> str:
-        source = self._source
-        if source.closing(piece[1:]) != len(piece) - 2:
-            _end(source, piece[1:])
-        check_parameters(source, piece[1:], has_values=piece[0].keyword == "SET")
-        return source.words_text(piece)
+    def _set_parameters(self, cursor: Cursor) -> str:
+        source, listed = self._source, cursor.rest
+        if source.closing(listed) != len(listed) - 1:
+            raise cursor.unexpected("in ALTER TABLE")
+        check_parameters(source, listed, has_values=cursor.before.keyword == "SET")
+        return source.words_text(cursor.words)
 
-    def _rename_column(self, piece: list[Word]) -> str:
+    def _rename_column(self, cursor: Cursor) -> str:
         source, draft = self._source, self._draft
-        rest = piece[2:] if piece[1:2] and piece[1].keyword == "COLUMN" else piece[1:]
-        if len(rest) != 3 or rest[1].keyword != "TO":
-            raise source.unsupported("this form of RENAME", piece[0].start)
-        if self._is_generated(rest[0]):
-            draft.taken.remove(source.identifier(rest[0]).lower())
-            draft.taken.add(free_name(source, draft, rest[2]).lower())
-            return source.words_text(piece)
-        position = self._column(rest[0])
-        column = draft.columns[position]
-        draft.taken.remove(column.name.lower())
-        name = free_name(source, draft, rest[2])
+        cursor.accept("COLUMN")
+        if cursor.left != 3 or cursor.keywords[1] != "TO":
+            raise source.unsupported("this form of RENAME", cursor.words[0].start)
+        old, _, new = cursor.rest
+        position = None if self._is_generated(old) else self._column(old)
+        draft.taken.remove(source.identifier(old).lower())
+        name = free_name(source, draft, new)
         draft.taken.add(name.lower())
-        draft.columns[position] = replace(column, name=name)
-        return source.words_text(piece)
+        if position is not None:
+            column = draft.columns[position]
+            draft.columns[position] = replace(column, name=name)
+        return source.words_text(cursor.words)
 
     def _rename_constraint(self, piece: list[Word]) -> str:
         source = self._source

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import UnknownTable
 from tique_rewriter.names import PRIVATE_SCHEMA
-from tique_rewriter.session import SessionPlan, finish, rest_of, unread
+from tique_rewriter.session import SessionPlan, finish, refused, rest_of
 from tique_rewriter.shape import starts_at
 
 if TYPE_CHECKING:
@@ -68,16 +68,10 @@ def plan_attaching(source: Source) -> SessionPlan:
     raw = rest.raw(cursor.word) if cursor.left else ""
     if not raw.startswith("'"):
         place = cursor.start if cursor.left else source.words[0].start
-        raise unread(
-            rest,
-            rest.unsupported("ATTACH without a file's name in quotes", place),
-        )
+        raise refused(rest, "ATTACH without a file's name in quotes", place)
     start = cursor.take().start
     if cursor.left < 2 or not cursor.accept("AS"):
-        raise unread(
-            rest,
-            rest.unsupported("ATTACH without a name", start, "write ATTACH … AS name"),
-        )
+        raise refused(rest, "ATTACH without a name", start, "write ATTACH … AS name")
     name = cursor.name()
     _check_options(cursor)
     return AttachDatabase(0, (), raw[1:-1].replace("''", "'"), name, is_enough)
@@ -96,24 +90,20 @@ def _check_options(cursor: Cursor) -> None:
             if option in _READ_ONLY:
                 is_read_only = True
             elif option not in _DUCKDB:
-                raise unread(
+                raise refused(
                     source,
-                    source.unsupported(
-                        f"ATTACH ({' '.join(option)})",
-                        place,
-                        "tique attaches DuckDB's files, with (READ_ONLY)",
-                    ),
+                    f"ATTACH ({' '.join(option)})",
+                    place,
+                    "tique attaches DuckDB's files, with (READ_ONLY)",
                 )
             option = []
     if not is_read_only:
-        raise unread(
+        raise refused(
             source,
-            source.unsupported(
-                "ATTACH without (READ_ONLY)",
-                place,
-                "what a transaction wrote there would be in no snapshot: attach it "
-                "(READ_ONLY), or connect() to it",
-            ),
+            "ATTACH without (READ_ONLY)",
+            place,
+            "what a transaction wrote there would be in no snapshot: attach it "
+            "(READ_ONLY), or connect() to it",
         )
     finish(cursor)
 

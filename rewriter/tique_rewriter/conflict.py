@@ -14,7 +14,7 @@ from tique_rewriter.clauses import ClauseText, scope_of_target
 from tique_rewriter.errors import UnknownConstraint, UnknownKey, UnknownTable
 from tique_rewriter.names import quote
 from tique_rewriter.plan import ColumnValue, Expression
-from tique_rewriter.references import unknown_column
+from tique_rewriter.references import column_position, unknown_column
 from tique_rewriter.scalars import outside_subqueries, split
 from tique_rewriter.schema import ComputedKey
 from tique_rewriter.shape import starts_at
@@ -177,10 +177,7 @@ def _target(
                 "this target of ON CONFLICT", words[0].start, "name the key's columns"
             )
         name = source.identifier(piece[0])
-        position = table.positions.get(name.lower())
-        if position is None:
-            raise unknown_column(source, table, name, piece[0].start)
-        positions.add(position)
+        positions.add(column_position(source, table, name, piece[0].start))
     for key in keys:
         if set(key) == positions:
             return Conflict((key,)), words[end + 1 :]
@@ -313,9 +310,7 @@ def _proposed(
                     start,
                     "write EXCLUDED.column",
                 )
-            position = table.positions.get(column.name.lower())
-            if position is None:
-                raise unknown_column(source, table, column.name, start)
+            position = column_position(source, table, column.name, start)
             found[start, column.this.meta["end"] + 1] = proposed_name(position)
     return found
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.cursor import Cursor
-from tique_rewriter.errors import UnknownTable
-from tique_rewriter.names import check_kind, check_writable, quote
+from tique_rewriter.names import check_kind, check_writable, quote, unmanaged
 from tique_rewriter.plan import Reference
 from tique_rewriter.query import plan_query
 from tique_rewriter.source import Source
@@ -107,12 +106,7 @@ def _target(cursor: Cursor, catalog: Catalog) -> Table:
     check_writable(source, catalog, schema or "", start)
     table = catalog.find(schema, parts[-1])
     if table is None:
-        raise source.error(
-            UnknownTable,
-            f'unknown table "{".".join(parts)}"',
-            start,
-            "existing tables are taken in with `tique adopt`",
-        )
+        raise unmanaged(source, f'unknown table "{".".join(parts)}"', start)
     check_kind(source, table, start)
     return table
 

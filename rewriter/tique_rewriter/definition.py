@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tique_rewriter.collations import collated, read_collation
 from tique_rewriter.cursor import Cursor, refuse_placeholders
 from tique_rewriter.ddl_plans import CreateTable
-from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
+from tique_rewriter.errors import DuplicateColumn, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
 from tique_rewriter.generated import accept_generated, makes_generated
 from tique_rewriter.identity import accept_identity
-from tique_rewriter.names import check_writable, refusal
+from tique_rewriter.names import check_writable, refusal, unmanaged
 from tique_rewriter.plan import ROW_NUMBER
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
@@ -227,11 +227,10 @@ def _read_like(
             "LIKE of a table with a generated column", element[0].start
         )
     if table is None:
-        raise source.error(
-            UnknownTable,
+        raise unmanaged(
+            source,
             f'LIKE names "{name}", which tique does not manage,',
             element[0].start,
-            "existing tables are taken in with `tique adopt`",
         )
     options = element[1 + cursor.number - start :]
     for word in options[::2]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tique_rewriter.errors import UnknownKey, UnknownTable, WrongDefinition
-from tique_rewriter.names import refusal
-from tique_rewriter.references import unknown_column
+from tique_rewriter.errors import UnknownKey, WrongDefinition
+from tique_rewriter.names import refusal, unmanaged
+from tique_rewriter.references import column_position
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Action, ForeignKey
 from tique_rewriter.type_names import is_same_type, may_be_same_type
@@ -170,11 +170,10 @@ def _parent(source: Source, catalog: Catalog, child: Table, clause: Clause) -> T
         parent = parent or catalog.find(schema, clause.table)
     if parent is None:
         name = f"{schema}.{clause.table}" if schema else clause.table
-        raise source.error(
-            UnknownTable,
+        raise unmanaged(
+            source,
             f'FOREIGN KEY references "{name}", which tique does not manage,',
             clause.place,
-            "existing tables are taken in with `tique adopt`",
         )
     if source.rules.exact_quoted_names:
         for given, other in ((schema, parent.schema), (clause.table, parent.name)):
@@ -211,10 +210,7 @@ def _positions(
         if len(piece) != 1:
             raise source.syntax("a list of columns is expected", place)
         name = source.identifier(piece[0])
-        position = parent.positions.get(name.lower())
-        if position is None:
-            raise unknown_column(source, parent, name, piece[0].start)
-        yield position
+        yield column_position(source, parent, name, piece[0].start)
 
 
 def are_comparable(mine: Column, other: Column, spellings: Mapping[str, str]) -> bool:

@@ -10,7 +10,8 @@ from tique_rewriter.bindings import select_bindings
 from tique_rewriter.change_plans import InsertQuery, InsertRows
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.conflict import conflict_parts, plan_alternative, plan_conflict
-from tique_rewriter.errors import AlwaysGenerated, DuplicateColumn
+from tique_rewriter.cursor import Cursor
+from tique_rewriter.errors import AlwaysGenerated
 from tique_rewriter.generated import check_not_generated
 from tique_rewriter.local_expressions import kernel
 from tique_rewriter.names import check_case
@@ -19,10 +20,10 @@ from tique_rewriter.query import references_of
 from tique_rewriter.references import (
     Read,
     Reads,
+    column_position,
     find_reads,
     find_table,
     table_span,
-    unknown_column,
 )
 from tique_rewriter.relations import results_of
 from tique_rewriter.rows import check_rows
@@ -63,17 +64,14 @@ class _Insert:
     """
 
     def __init__(self, source: Source, catalog: Catalog) -> None:
-        by_position = None
+        by_position = system = user = None
         if source.rules.inserts_by_position:
-            by_position = _drop(source, "BY", "POSITION")
-        self.overrides = source.rules.overrides_identity and (
-            _drop(source, "OVERRIDING", "SYSTEM", "VALUE") is not None
-        )
-        self.keeps_generated = (
-            _drop(source, "OVERRIDING", "USER", "VALUE")
-            if source.rules.overrides_identity and not self.overrides
-            else None
-        )
+            source, by_position = _without(source, "BY POSITION")
+        if source.rules.overrides_identity:
+            source, system = _without(source, "OVERRIDING SYSTEM VALUE")
+            if system is None:
+                source, user = _without(source, "OVERRIDING USER VALUE")
+        self.overrides, self.keeps_generated = system is not None, user
         tree = source.parse()
         if not isinstance(tree, exp.Insert):
             raise source.unsupported("this statement", source.words[0].start)
@@ -158,14 +156,7 @@ class _Insert:
         start = source.words[self.start - 2].start
         columns: list[int] = []
         for name in results:
-            position = self.table.positions.get(name)
-            if position is None:
-                raise unknown_column(source, self.table, name, start)
-            if position in columns:
-                raise source.error(
-                    DuplicateColumn, f'the column "{name}" is given twice', start
-                )
-            columns.append(position)
+            columns.append(column_position(source, self.table, name, start, columns))
         return tuple(columns)
 
     @property
@@ -360,31 +351,30 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     if insert.tree.args.get("default"):
         return insert.default()
     body = insert.tree.expression
-    if isinstance(body, exp.Values) and source.words[insert.start].keyword == "VALUES":
+    first = insert.source.words[insert.start]
+    if isinstance(body, exp.Values) and first.keyword == "VALUES":
         return insert.rows(body)
     return insert.query()
 
 
-def _drop(source: Source, *phrase: str) -> Word | None:
-    """Take words before the body, which mean nothing, away from those that are parsed.
+def _without(source: Source, phrase: str) -> tuple[Source, Word | None]:
+    """Return the statement without words before its body, and the first of them.
 
-    Returns the first of them.
+    They mean nothing to the parser. None if they are not there.
     """
-    into = source.keywords().index("INTO") if "INTO" in source.keywords() else 0
-    for number, word in enumerate(source.words[into:], into):
-        if word.depth == 0 and word.keyword in _BODIES:
-            return None
-        found = source.words[number : number + len(phrase)]
-        if tuple(each.keyword for each in found) == phrase:
-            starts = [each.start for each in found]
-            source.words = [w for w in source.words if w.start not in starts]
-            source.tokens = [t for t in source.tokens if t.start not in starts]
-            if source.keywords(number)[:1] == [phrase[0]]:
-                raise source.syntax(
-                    f"{phrase[0]} after {' '.join(phrase)}", source.words[number].start
-                )
-            return word
-    return None
+    keywords = source.keywords()
+    into = keywords.index("INTO") if "INTO" in keywords else 0
+    cursor = Cursor(source, number=into)
+    while not cursor.follows(phrase):
+        is_body = cursor.keyword in _BODIES and cursor.word.depth == 0
+        if is_body or not cursor.left:
+            return source, None
+        cursor.take()
+    word, first, keyword = cursor.word, cursor.number, cursor.keyword
+    cursor.accept(phrase)
+    if cursor.follows(keyword):
+        raise source.syntax(f"{keyword} after {phrase}", cursor.start)
+    return source.without(cursor.words[first : cursor.number]), word
 
 
 def _check_parts(source: Source, tree: exp.Insert) -> None:
@@ -411,19 +401,12 @@ def _columns(
         start = int(node.meta.get("start") or 0)
         if not isinstance(node, exp.Identifier):
             raise source.unsupported("this list of columns", source.find("INTO"))
-        position = table.positions.get(node.name.lower())
         if table.computed(node.name) is not None:
             if not source.rules.generated_takes_default:
                 check_not_generated(source, table, node.name, start)
             columns.append(None)
             continue
-        if position is None:
-            raise unknown_column(source, table, node.name, start)
-        if position in columns:
-            raise source.error(
-                DuplicateColumn, f'the column "{node.name}" is given twice', start
-            )
-        columns.append(position)
+        columns.append(column_position(source, table, node.name, start, columns))
     return tuple(columns)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
 from tique_rewriter.names import quote
-from tique_rewriter.references import unknown_column
+from tique_rewriter.references import column_position
 from tique_rewriter.scalars import split
 from tique_rewriter.session import SessionPlan, finish, rest_of, unread
 
@@ -88,9 +88,7 @@ def _column(source: Source, table: Table, words: list[Word]) -> str:
     if len(words) != 1:
         raise _refused(source, words[0] if words else source.words[-1])
     name = source.identifier(words[0])
-    position = table.positions.get(name.lower())
-    if position is None:
-        raise unknown_column(source, table, name, words[0].start)
+    position = column_position(source, table, name, words[0].start)
     return quote(table.columns[position].name)
 
 

@@ -17,12 +17,12 @@ from tique_rewriter.assignments import plan_assignments, plan_default
 from tique_rewriter.bindings import select_bindings
 from tique_rewriter.change_plans import Merge, MergeAction, MergeClause, MergeKind
 from tique_rewriter.clauses import find_clause
-from tique_rewriter.errors import DuplicateAlias, DuplicateColumn, UnknownTable
+from tique_rewriter.errors import DuplicateAlias, UnknownTable
 from tique_rewriter.joined import plan_list
 from tique_rewriter.names import quote
 from tique_rewriter.plan import Expression
 from tique_rewriter.query import references_of
-from tique_rewriter.references import find_reads, unknown_column
+from tique_rewriter.references import column_position, find_reads, unknown_column
 from tique_rewriter.relations import columns_of
 from tique_rewriter.scalars import (
     check_default,
@@ -376,15 +376,7 @@ class _Merge:
         source, table = self.source, self.target.table
         given: dict[int, Expression] = {}
         for name, value in self._source_columns(words):
-            position = table.positions.get(name.lower())
-            if position is None:
-                raise unknown_column(source, table, name, words[0].start)
-            if position in given:
-                raise source.error(
-                    DuplicateColumn,
-                    f'the column "{name}" is given twice',
-                    words[0].start,
-                )
+            position = column_position(source, table, name, words[0].start, given)
             given[position] = value
         return self._defaults(list(given.items()))
 

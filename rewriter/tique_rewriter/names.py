@@ -57,6 +57,13 @@ def check_writable(source: Source, catalog: Definitions, name: str, start: int) 
     check_not_attached(source, catalog, name, start)
 
 
+def unmanaged(source: Source, what: str, start: int) -> UnknownTable:
+    """Return the complaint that a table, named at ``start``, is none of tique's."""
+    return source.error(
+        UnknownTable, what, start, "existing tables are taken in with `tique adopt`"
+    )
+
+
 def check_kind(
     source: Source, table: Table, start: int, *, is_materialized: bool = False
 ) -> None:

@@ -12,6 +12,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.attaching import is_attached
 from tique_rewriter.errors import (
     DuplicateAlias,
+    DuplicateColumn,
     RewriteError,
     UnknownColumn,
     UnknownTable,
@@ -26,6 +27,7 @@ from tique_rewriter.names import (
     check_not_attached,
     check_reserved,
     quote,
+    unmanaged,
 )
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
@@ -37,7 +39,7 @@ from tique_rewriter.windows import check_windows
 from tique_rewriter.words import check_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from tique_rewriter.plan import ViewQuery
     from tique_rewriter.schema import Catalog, Table, View
@@ -162,12 +164,7 @@ def changed_view(
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
     """Return the complaint about a name that no managed table has."""
     name = ".".join(part.name for part in node.parts)
-    error = source.error(
-        UnknownTable,
-        f'unknown table "{name}"',
-        starts_at(node),
-        "existing tables are taken in with `tique adopt`",
-    )
+    error = unmanaged(source, f'unknown table "{name}"', starts_at(node))
     error.relation = name if len(node.parts) == 1 else None
     return error
 
@@ -181,6 +178,32 @@ def unknown_column(source: Source, table: Table, name: str, start: int) -> Rewri
     return source.error(
         UnknownColumn, f'table "{table.name}" has no column "{name}"', start
     )
+
+
+def column_position(
+    source: Source,
+    table: Table,
+    name: str,
+    start: int,
+    given: Container[int | None] = (),
+) -> int:
+    """Return the position of the column that is named at ``start``.
+
+    Raises
+    ------
+    UnknownColumn
+        The table has none of that name.
+    DuplicateColumn
+        It is one of those that are ``given`` already.
+    """
+    position = table.positions.get(name.lower())
+    if position is None:
+        raise unknown_column(source, table, name, start)
+    if position in given:
+        raise source.error(
+            DuplicateColumn, f'the column "{name}" is given twice', start
+        )
+    return position
 
 
 def check_private(source: Source, node: exp.Table) -> None:

@@ -270,6 +270,11 @@ def finish(cursor: Cursor) -> None:
         raise unread(cursor.source, cursor.unexpected())
 
 
+def refused(source: Source, what: str, start: int, advice: str = "") -> UnsupportedSQL:
+    """Return the refusal of a construct, with the whole statement."""
+    return unread(source, source.unsupported(what, start, advice))
+
+
 def unread(source: Source, error: _Error) -> _Error:
     """Return the error with the whole statement: the engine may understand it."""
     error.text = source.lexed.original.strip().rstrip("; \t\r\n")
@@ -277,6 +282,5 @@ def unread(source: Source, error: _Error) -> _Error:
 
 
 def _refused(source: Source, word: Word) -> UnsupportedSQL:
-    shown = source.raw(word)
     advice = "a setting takes words and literals"
-    return unread(source, source.unsupported(f'"{shown}" here', word.start, advice))
+    return refused(source, f'"{source.raw(word)}" here', word.start, advice)

@@ -21,6 +21,7 @@ from tique_rewriter.session import (
     ShowSetting,
     finish,
     plan_assignment,
+    refused,
     rest_of,
     unread,
 )
@@ -234,7 +235,7 @@ def _pragma(rest: Source, catalog: Catalog) -> Plan:
     if name == "table_info" and len(following) == 3 and following[::2] == ["(", ")"]:
         return _table_info(rest, catalog)
     advice = "it is not known to change nothing"
-    raise unread(rest, rest.unsupported(f"PRAGMA {name}", first.start, advice))
+    raise refused(rest, f"PRAGMA {name}", first.start, advice)
 
 
 def _table_info(rest: Source, catalog: Catalog) -> Select:

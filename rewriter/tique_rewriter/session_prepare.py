@@ -35,8 +35,6 @@ PREPARES = re.compile(
 )
 """Matches a text that may be PREPARE, in which placeholders are the engine's own."""
 
-PREPARED_VERBS = frozenset({"PREPARE", "EXECUTE", "EXEC", "DEALLOCATE"})
-
 _BODIES = frozenset({"INSERT", "UPDATE", "DELETE", "WITH", "MERGE"})
 
 

@@ -6,6 +6,7 @@ import logging
 import re
 from bisect import bisect_left
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
@@ -234,6 +235,13 @@ class Source:
     def words_text(self, words: list[Word]) -> str:
         """Return the exact text from the first of these words to the last."""
         return self.text[words[0].start : words[-1].end]
+
+    def without(self, words: list[Word]) -> Source:
+        """Return the statement with the same text, in which nothing reads these words."""
+        rest, left_out = copy(self), {word.start for word in words}
+        rest.words = [word for word in self.words if word.start not in left_out]
+        rest.tokens = [token for token in self.tokens if token.start not in left_out]
+        return rest
 
     def raw(self, word: Word) -> str:
         """Return a word as it is written."""

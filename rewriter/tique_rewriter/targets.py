@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.errors import DuplicateColumn, UnknownTable
-from tique_rewriter.names import check_kind, refusal
-from tique_rewriter.references import unknown_column
+from tique_rewriter.names import check_kind, refusal, unmanaged
+from tique_rewriter.references import column_position
 from tique_rewriter.scalars import split
 
 if TYPE_CHECKING:
@@ -46,12 +45,7 @@ def unknown_name(cursor: Cursor, first: int) -> RewriteError:
     """Return the complaint about the words from number ``first`` on that name no table."""
     source, words = cursor.source, cursor.words[first : cursor.number]
     parts = [source.identifier(word) for word in words[::2]]
-    return source.error(
-        UnknownTable,
-        f'unknown table "{".".join(parts)}"',
-        words[0].start,
-        "existing tables are taken in with `tique adopt`",
-    )
+    return unmanaged(source, f'unknown table "{".".join(parts)}"', words[0].start)
 
 
 def listed_columns(
@@ -73,16 +67,7 @@ def listed_columns(
         if len(piece) != 1:
             raise source.unsupported("this list of columns", start)
         name = source.identifier(piece[0])
-        position = table.positions.get(name.lower())
-        if position is None:
-            raise unknown_column(source, table, name, piece[0].start)
-        if position in columns:
-            raise source.error(
-                DuplicateColumn,
-                f'the column "{name}" is given twice',
-                piece[0].start,
-            )
-        columns.append(position)
+        columns.append(column_position(source, table, name, piece[0].start, columns))
     return tuple(columns)
 
 

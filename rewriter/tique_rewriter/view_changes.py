@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.names import quote
 from tique_rewriter.placeholders import number_placeholders
@@ -89,36 +90,29 @@ def through_view(source: Source, catalog: WithViews) -> Source:
 
 
 def _target(source: Source, catalog: WithViews) -> _Target | None:
-    words, keywords = source.words, source.keywords()
-    into = _INTO.get(keywords[0])
-    if into is None or (into and keywords[1:2] != [into]):
+    cursor = Cursor(source)
+    verb = cursor.take().keyword
+    into = _INTO.get(verb)
+    if into is None or (into and not cursor.accept(into)):
         return None
-    number = 2 if into else 1
-    if keywords[number : number + 1] == ["ONLY"]:
-        number += 1
+    first = cursor.number
+    cursor.accept("ONLY")
     names = []
-    first = number
-    while number < len(words) and _is_name(source, words[number]):
-        names.append(source.identifier(words[number]))
-        number += 1
-        if keywords[number : number + 1] != ["."]:
+    while cursor.left and _is_name(source, cursor.word):
+        names.append(cursor.name())
+        if not cursor.accept("."):
             break
-        number += 1
     if not 0 < len(names) < 3:
         return None
     schema = names[0] if len(names) == 2 else None
     view = catalog.view(schema, names[-1])
     if view is None or catalog.named(schema, names[-1]) is not None:
         return None
-    if keywords[first - 1] == "ONLY":
-        first -= 1
-    end, alias = number, None
-    if keywords[end : end + 1] == ["AS"]:
-        end += 1
-    if end < len(words) and (end > number or keywords[end] not in _AFTER_TARGET):
-        alias = source.identifier(words[end])
-        end += 1
-    return _Target(view, first, number, alias, end)
+    after, alias = cursor.number, None
+    has_as = cursor.accept("AS")
+    if cursor.left and (has_as or cursor.keyword not in _AFTER_TARGET):
+        alias = cursor.name()
+    return _Target(view, first, after, alias, cursor.number)
 
 
 def _is_name(source: Source, word: Word) -> bool:
