@@ -193,15 +193,6 @@ class Reference:
     view: ViewQuery | None = None
     is_numbered: bool = False
 
-    @property
-    def key(self) -> tuple[Operand, ...] | None:
-        """The whole primary key's operands in key order, if all are bound."""
-        if self.table.is_keyless:
-            return None
-        if any(i not in self.binding for i in self.table.primary_key):
-            return None
-        return tuple(self.binding[i] for i in self.table.primary_key)
-
 
 @dataclass(frozen=True)
 class PointRead:

@@ -79,11 +79,6 @@ Text = tuple[Piece, ...]
 """SQL text with holes. Placeholders in it are ``$n``, counted from 1."""
 
 
-def shift(text: Text, by: int) -> Text:
-    """The same text with every hole's number raised by ``by``."""
-    return tuple(Hole(p.index + by) if isinstance(p, Hole) else p for p in text)
-
-
 def holes(text: Text) -> Iterable[int]:
     """The numbers of the holes in ``text``, in order."""
     return (piece.index for piece in text if isinstance(piece, Hole))

@@ -26,9 +26,14 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BindParameter, ColumnClause
 
 from tique.sqlalchemy.driver import TiqueDriver
-from tique.sqlalchemy.ranges import BoundMultirange, BoundRange
 from tique.sqlalchemy.reflection import foreign_keys
-from tique.sqlalchemy.types import ParsedJSON, ParsedJSONB, cast_when_bound
+from tique.sqlalchemy.types import (
+    BoundMultirange,
+    BoundRange,
+    ParsedJSON,
+    ParsedJSONB,
+    cast_when_bound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

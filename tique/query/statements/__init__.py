@@ -38,11 +38,12 @@ from tique.query.statements.objects import (
     TidyStatement,
 )
 from tique.query.statements.select import (
+    DescribedStatement,
     GroupSelectStatement,
     PointSelectStatement,
     SelectStatement,
+    SetVariableStatement,
 )
-from tique.query.statements.session import DescribedStatement, SetVariableStatement
 from tique.query.statements.truncating import TruncateStatement
 from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import change_plans, ddl_plans, plan

@@ -36,7 +36,7 @@ from tique.query.contested import come_to
 from tique.query.sources import KeyReader
 from tique.query.statements.assigning import Assigned
 from tique.query.statements.base import Outcome
-from tique.query.statements.joined import JoinedReturningClause
+from tique.query.statements.returning import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.table import Merge

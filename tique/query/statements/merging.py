@@ -25,7 +25,7 @@ from tique.query.changes import (
 )
 from tique.query.statements.assigning import Assigned, with_all_parameters
 from tique.query.statements.base import Outcome
-from tique.query.statements.joined import JoinedReturningClause
+from tique.query.statements.returning import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import key_of
 from tique_rewriter.change_plans import MergeAction, MergeKind

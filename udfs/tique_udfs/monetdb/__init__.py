@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tique_udfs.monetdb.callbacks import TEXTS, register
 
-__all__ = ["FUNCTIONS", "NEWEST", "TEXTS", "Function", "register"]
+__all__ = ["FUNCTIONS", "TEXTS", "Function", "register"]
 
 
 _LONG_TEXT = "CLOB"
@@ -70,6 +70,3 @@ FUNCTIONS = (
     Function("locks"),
 )
 """The functions of ``module.c`` and ``callbacks.py``; the former describes each."""
-
-NEWEST = FUNCTIONS[-1].name
-"""A function that a database lacks if an earlier release defined its functions."""

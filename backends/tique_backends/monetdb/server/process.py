@@ -7,6 +7,8 @@ queries that run; if they take too long, an alarm kills the process.
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import os
 import select
 import signal
@@ -21,10 +23,14 @@ from tique_backends.monetdb.server.errors import ServerError
 from tique_backends.monetdb.server.folder import DATABASE, ServerFolder
 from tique_backends.monetdb.server.libraries import monetdb_libraries
 from tique_backends.monetdb.server.mserver import MServer
-from tique_backends.monetdb.server.sequencer import load_sequencer
+from tique_udfs import BuildError, PythonSequencer, sequencer_choice
+from tique_udfs.build import build
+from tique_udfs.monetdb import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_logger = logging.getLogger("tique.sequencer")
 
 USER = "monetdb"
 _ADDRESS = "127.0.0.1"
@@ -74,7 +80,7 @@ def serve(
     folder = ServerFolder(directory)
     os.umask(0o077)
     _divert_output(folder.log)
-    module = load_sequencer(monetdb) if sequencer else None
+    module = _load_sequencer(monetdb) if sequencer else None
     monetdb.start(
         folder.database,
         folder.password,
@@ -146,3 +152,32 @@ def _url(folder: ServerFolder, socket: Path | None) -> str:
             f"MonetDB started but does not listen; see {folder.log}"
         ) from None
     return f"{who}{_ADDRESS}:{port}/{DATABASE}"
+
+
+def _load_sequencer(monetdb: MServer) -> object:
+    """Give MonetDB the module that tique's SQL functions call, before it starts.
+
+    ``TIQUE_SEQUENCER`` chooses as it does for :func:`tique_udfs.open_sequencer`.
+
+    Returns
+    -------
+    object
+        References that must be kept for as long as the server runs.
+
+    Raises
+    ------
+    ServerError
+        If the sequencer in C is asked for and cannot be had.
+    """
+    try:
+        choice = sequencer_choice()
+        if choice != "python":
+            return ctypes.CDLL(os.fspath(build("monetdb")), mode=ctypes.RTLD_GLOBAL)
+    except ValueError as error:
+        raise ServerError(str(error)) from error
+    except (BuildError, OSError) as error:
+        if choice == "c":
+            raise ServerError(str(error)) from error
+        _logger.warning("the server's sequencer is the slower one in Python: %s", error)
+    sequencer = PythonSequencer("MonetDB")
+    return register(sequencer, monetdb.interpreter, monetdb.kernel)
