@@ -76,6 +76,10 @@ class Detaching:
             for attempt in (1, 2):
                 try:
                     use(self.keeper, "t")
+                except tique.ProgrammingError as error:
+                    if "unknown table" not in str(error):
+                        raise
+                    return False
                 except tique.OperationalError as error:
                     if attempt == 2 or not error.sqlstate.startswith("08"):
                         if "was detached" not in str(error):
