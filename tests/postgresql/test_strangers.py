@@ -222,7 +222,7 @@ def locker(shop):
 
 
 def expect_named(error, locker):
-    """The error names the session and what ends it, if this role may see that."""
+    """The error names the session, and what ends it."""
     pid = locker.info.backend_pid
     assert f"pid {pid}, role writer, application 'nightly load'" in str(error)
     assert "pg_terminate_backend" in str(error)
@@ -259,8 +259,7 @@ def test_a_table_that_is_locked_natively(shop, locker, timed, sql):
             with pytest.raises(tique.OperationalError) as refused:
                 held.result()
         assert refused.value.sqlstate == "55P03"
-        if shop.keeper == "tique":
-            expect_named(refused.value, locker)
+        expect_named(refused.value, locker)
     shop.owner.commit("UPDATE open SET v = 13 WHERE id = 1")
     expect_folded(shop, 13)
 
@@ -275,6 +274,5 @@ def test_a_process_that_opens_beside_a_locked_table(shop, locker, timed):
             timed(shop.process)
         timed(other.commit, "UPDATE closed SET v = v + 1 WHERE id = 1")
     assert refused.value.sqlstate == "55P03"
-    if shop.keeper == "tique":
-        expect_named(refused.value, locker)
+    expect_named(refused.value, locker)
     assert timed(shop.process).rows("SELECT v FROM open WHERE id = 1") == [(10,)]

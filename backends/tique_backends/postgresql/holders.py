@@ -3,7 +3,8 @@
 *Invariant.* Every wait for another session's lock has an end, and its error names the
 sessions that may be in the way as ``pg_stat_activity`` shows them, with what an administrator
 can do. They are asked for when the wait has failed, over the engine's own connection, and
-never before.
+never before. A session that cannot be had as all connections are taken is not waited for: that
+error names who has them.
 
 PostgreSQL does not say for which lock a statement waited, once it has given up: so these are the
 sessions that have had locks of tables for longer than a moment, the strongest first, each with
@@ -38,6 +39,40 @@ HOLDERS = (
     ") AS _held ORDER BY rank, xact_start LIMIT 3"
 )
 """A query for the sessions that hold locks of tables, but that with a process id."""
+
+
+FULL = "53300"
+"""The SQLSTATE when all connections are taken."""
+
+TAKEN = (
+    "SELECT usename, coalesce(application_name, ''), count(*) AS taken FROM "
+    "pg_catalog.pg_stat_activity WHERE usesysid IS NOT NULL AND (("
+    "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE usesysid IS NOT NULL"
+    ") >= (SELECT sum(CASE name WHEN 'max_connections' THEN 1 ELSE -1 END "
+    "* CAST(setting AS INTEGER)) FROM pg_catalog.pg_settings WHERE name IN "
+    "('max_connections', 'superuser_reserved_connections', 'reserved_connections')) "
+    "OR usename = session_user AND (SELECT rolconnlimit FROM pg_catalog.pg_roles "
+    "WHERE rolname = session_user) BETWEEN 0 AND (SELECT count(*) FROM "
+    "pg_catalog.pg_stat_activity WHERE usename = session_user)) "
+    "GROUP BY 1, 2 ORDER BY taken DESC LIMIT 3"
+)
+"""A query for those who have the connections, if the server's or the role's are all taken."""
+
+
+def naming_takers(error: EngineError, takers: Sequence[Row]) -> EngineError:
+    """The error of a connection that cannot be had, with who has them all."""
+    if not takers:
+        return error
+    named = ", ".join(
+        f"{count} of role {role}, application {application!r}"
+        for role, application, count in takers
+    )
+    return type(error)(
+        error.kind,
+        f"{error} (connections are taken: {named}; end some, or SELECT "
+        "pg_terminate_backend(pid), or let the server or the role have more)",
+        FULL,
+    )
 
 
 def naming(error: EngineError, holders: Sequence[Row]) -> EngineError:

@@ -32,7 +32,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.connection import Connection
-from tique_backends.postgresql.holders import HOLDERS, naming
+from tique_backends.postgresql.holders import (
+    HOLDERS,
+    TAKEN,
+    naming,
+    naming_takers,
+)
 from tique_backends.postgresql.paths import path_locked
 from tique_backends.undisturbed import undisturbed
 
@@ -106,7 +111,13 @@ class Presence:
 
     def connect(self) -> Connection:
         """Open a connection of this engine, whose waits that fail name their holders."""
-        connection = self._marked()
+        try:
+            connection = self._marked()
+        except EngineError as error:
+            found: list[Row] = []
+            with suppress(EngineError):
+                found = self.ask(TAKEN)
+            raise naming_takers(error, found) from error
         connection.naming = self._naming
         return connection
 
