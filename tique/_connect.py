@@ -144,8 +144,6 @@ def connect(
         )
     if conflicts not in ("column", "row"):
         raise errors.InterfaceError(f"conflicts={conflicts!r} is not column or row")
-    if lock_timeout is not None and not lock_timeout >= 0:
-        raise errors.InterfaceError(f"lock_timeout={lock_timeout!r} is below zero")
     with translating():
         database = acquire(location, options)
         try:

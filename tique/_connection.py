@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from tique import errors
 from tique._connection_info import ConnectionInfo, Pipeline
 from tique._cursor import Cursor
-from tique._execution import Execution
+from tique._execution import Execution, checked_timeout
 from tique._foreign_keys import ForeignKey, foreign_keys
 from tique._functions import trust_function
 from tique._server_cursor import ServerCursor
@@ -157,7 +157,7 @@ class Connection(Generic[RowT]):
 
     @lock_timeout.setter
     def lock_timeout(self, value: float | None) -> None:
-        self._execution.lock_timeout = value
+        self._execution.lock_timeout = checked_timeout(value)
 
     @property
     def info(self) -> ConnectionInfo:
@@ -280,14 +280,12 @@ class Connection(Generic[RowT]):
         OutcomeUnknown
             If the outcome cannot be known; ask :meth:`outcome` later.
         """
-        with self._execution.lock:
-            self._execution.check_usable()
+        with self._execution.guarded("COMMIT"):
             self._execution.commit()
 
     def rollback(self) -> None:
         """Undo everything since the transaction began."""
-        with self._execution.lock:
-            self._execution.check_usable()
+        with self._execution.guarded("ROLLBACK"):
             self._execution.rollback()
 
     @contextmanager

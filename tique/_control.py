@@ -121,17 +121,20 @@ class Controls:
     ) -> Iterator[None]:
         """A block whose statements are undone if it raises, or if it ``rolls_back``."""
         name = name or f"tique block {next(self._numbers)}"
-        transaction = self._open()
-        transaction.savepoint(name)
+        guarded = self._execution.guarded
+        with guarded("SAVEPOINT"):
+            transaction = self._open()
+            transaction.savepoint(name)
         try:
             yield
         except BaseException:
-            self._rollback_to(name)
-            transaction.release(name)
+            rolls_back = True
             raise
-        if rolls_back:
-            self._rollback_to(name)
-        transaction.release(name)
+        finally:
+            with guarded("RELEASE"):
+                if rolls_back:
+                    self._rollback_to(name)
+                transaction.release(name)
 
 
 def _name(control: TransactionControl) -> str:

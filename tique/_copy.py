@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tique import errors
+from tique._translation import given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +44,7 @@ class Copy:
 
         Without them values that are read are texts.
         """
-        self._types = tuple(types)
+        self._types = tuple(given(iter, types, "the types of a row"))
 
     # Into a table
 
@@ -51,13 +52,14 @@ class Copy:
         """Write a piece of data in the format that the statement says."""
         self._check_writing()
         if not isinstance(data, bytes | str):
-            data = bytes(data)
+            # Of a number bytes() would be so many zeros.
+            data = given(lambda it: bytes(memoryview(it)), data, "a piece of data")
         self._written.append(data)
 
     def write_row(self, row: Sequence[Any]) -> None:
         """Write a row of values, in the format ``text`` or ``binary``."""
         self._check_writing()
-        self._written.append(tuple(row))
+        self._written.append(tuple(given(iter, row, "a row")))
 
     def _check_writing(self) -> None:
         self._check_open()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from functools import partial
+from operator import index
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, cast
 
 from typing_extensions import TypeVar
@@ -14,7 +15,7 @@ from tique._batches import record_batches
 from tique._command_tag import command_tag
 from tique._copy import Copy
 from tique._query_text import text_of
-from tique._translation import translating
+from tique._translation import count, given, translating
 from tique.database import process
 from tique.query.statements import Outcome
 from tique.rows import tuple_row
@@ -188,7 +189,8 @@ class Cursor(Generic[RowT]):
         """
         query = text_of(query)
         self._reset()
-        self._outcome = self._execution.run_many(query, parameters, returning=returning)
+        rows = given(iter, parameters, "the rows of parameters")
+        self._outcome = self._execution.run_many(query, rows, returning=returning)
         self._following = iter(self._outcome.more)
         self._query = query
         return self
@@ -320,6 +322,7 @@ class Cursor(Generic[RowT]):
         self._require_result()
         if mode not in ("relative", "absolute"):
             raise errors.ProgrammingError(f"mode {mode!r} is not relative or absolute")
+        value = given(index, value, "the number of rows to skip")
         skipped = value if mode == "relative" else value - self._rownumber
         if skipped < 0:
             raise errors.NotSupportedError(
@@ -371,6 +374,8 @@ class Cursor(Generic[RowT]):
     def _take(self, size: int | None) -> list[Row]:
         """The next rows: ``size`` of them, or all."""
         outcome = self._require_result()
+        if size is not None:
+            size = given(count, size, "a number of rows")
         if outcome.rows is None or (
             outcome.result is not None
             and (size is None or self._position + size > len(outcome.rows))
@@ -428,7 +433,7 @@ class Cursor(Generic[RowT]):
         The number of rows that were taken from the engine is not known then.
         """
         try:
-            with self._execution.lock, translating():
+            with self._execution.lock, translating("FETCH"):
                 yield
         except BaseException as error:
             process.park_if_exiting()
@@ -515,7 +520,7 @@ class Cursor(Generic[RowT]):
             While it is read: if a column without a type of its own (a NUMERIC without digits)
             has values that do not fit the type of the rows before.
         """
-        if rows_per_batch < 1:
+        if given(count, rows_per_batch, "rows_per_batch") < 1:
             raise errors.ProgrammingError(f"rows_per_batch={rows_per_batch} is below 1")
         outcome = self._require_result()
 

@@ -28,7 +28,7 @@ from tique._notices import Notices
 from tique._planning import Planner
 from tique._portals import Portals
 from tique._session_statements import SessionStatements
-from tique._translation import judged, translated, translating, unexpected
+from tique._translation import given, judged, translated, translating, unexpected
 from tique._variables import plan_with_variables, run_with_variables
 from tique.commit.behind_locks import commit_behind_locks
 from tique.commit.locks import Usual
@@ -72,6 +72,13 @@ _TRIES_FOR = 10.0
 _PAUSE = 0.0005
 
 
+def checked_timeout(value: float | None) -> float | None:
+    """A ``lock_timeout``; InterfaceError if it is none."""
+    if value is not None and not given(lambda value: value >= 0, value, "lock_timeout"):
+        raise errors.InterfaceError(f"lock_timeout={value!r} is below zero")
+    return value
+
+
 class Execution:
     """Runs the statements of one connection, one at a time, under its lock.
 
@@ -96,7 +103,7 @@ class Execution:
     ) -> None:
         capabilities = database.engine.capabilities
         self._reads_variables = python_variables and capabilities.reads_variables
-        self.lock_timeout = lock_timeout
+        self.lock_timeout = checked_timeout(lock_timeout)
         self.deadlines = Deadlines(self)
         self._overdue: str | None = None
         """The setting by which the connection was closed."""
@@ -742,7 +749,7 @@ class Execution:
             if self._finalizer.detach() is None or self.is_inherited:
                 return
             try:
-                with suppress(EngineError, errors.Error):
+                with suppress(EngineError, errors.Error), translating("closing"):
                     self.end()
                     self.contender.end()
                 self.temporaries.forget()

@@ -1,9 +1,15 @@
 """From the lower layers' exceptions to PEP 249's tree, in one place.
 
-Invariant: whatever the text, nothing leaves a statement but :class:`tique.Error`, what the
-application's own code raised (a parameter's methods, say), MemoryError, and what is no
+Invariant: whatever the text, nothing leaves the driver (statements, COMMIT, fetches and
+iteration, COPY, ``connect``) but :class:`tique.Error`, what the application's own code
+raised (a parameter's methods, a row factory, say), MemoryError, and what is no
 ``Exception``. Any other exception is a fault of tique's: :func:`unexpected` makes an
 InternalError of it, and the fuzzers (``tests/fuzz``) take each for a finding.
+
+A wrong argument of tique's own functions is an InterfaceError or a ProgrammingError
+(:func:`given`). What Python itself refuses, such as an argument that no function has, is its
+TypeError; PEP 249 wants IndexError of ``scroll``, and a package that is not installed is an
+ImportError.
 
 Invariant: a violation of a constraint names the constraint, the table and the column as the
 application knows them, in its message and in ``diag``, whichever part finds it. tique's own
@@ -17,7 +23,8 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tique import errors
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
@@ -38,9 +45,12 @@ from tique_rewriter.errors import (
 from tique_udfs import BuildError, SequencerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from tique_rewriter.schema import Table
+
+_Value = TypeVar("_Value")
 
 _OURS = sys.stdlib_module_names | {
     "duckdb", "psycopg", "psycopg_binary", "pyarrow", "pymonetdb", "sqlglot",
@@ -132,7 +142,7 @@ def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
 
 def unexpected(error: Exception, query: str) -> errors.InternalError | None:
     """The error in place of one that is not PEP 249's; None: it stays as it is."""
-    if isinstance(error, errors.Error | errors.Warning | MemoryError):
+    if isinstance(error, errors.Error | errors.Warning | ImportError | MemoryError):
         return None
     at: TracebackType | None = error.__traceback__
     while at is not None:
@@ -156,10 +166,35 @@ def given_up(cause: object) -> errors.OperationalError:
     )
 
 
-class translating:
-    """Raise PEP 249 exceptions in place of the lower layers' own, in a block."""
+def given(convert: Callable[[Any], _Value], value: Any, what: str) -> _Value:
+    """Return an argument of the application's, converted.
 
-    __slots__ = ()
+    Raises
+    ------
+    InterfaceError
+        If it is not what it is to be.
+    """
+    try:
+        return convert(value)
+    except (TypeError, ValueError) as error:
+        kind = type(value).__name__
+        raise errors.InterfaceError(f"{what} cannot be this {kind}: {error}") from error
+
+
+def count(value: Any) -> int:
+    """A number of rows; ValueError if it is below zero."""
+    if (number := index(value)) < 0:
+        raise ValueError("it is below zero")
+    return number
+
+
+class translating:
+    """Raise PEP 249 exceptions in place of all others, in a block; ``what`` is done there."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str = "") -> None:
+        self._what = what
 
     def __enter__(self) -> None:
         """Do nothing."""
@@ -167,10 +202,13 @@ class translating:
     def __exit__(
         self, kind: object, error: BaseException | None, traceback: object
     ) -> None:
-        """Translate an exception of a lower layer."""
-        if error is None:
+        """Translate an exception of a lower layer, or an unforeseen one."""
+        if not isinstance(error, Exception):
             return
         if isinstance(error, EngineError | RewriteError):
             raise translated(error) from error
         if isinstance(error, SequencerError | BuildError):
             raise errors.OperationalError(str(error)) from error
+        fault = unexpected(error, self._what)
+        if fault is not None:
+            raise fault from error

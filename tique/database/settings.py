@@ -70,6 +70,12 @@ class Settings:
                 raise errors.InterfaceError(
                     f"{name}={value!r} is not one of {', '.join(allowed)}"
                 )
+        for name, value in vars(self).items():
+            default = type(self).__dataclass_fields__[name].default
+            if not isinstance(default, str) and not isinstance(
+                value, int | float | None
+            ):
+                raise errors.InterfaceError(f"{name}={value!r} is not a number")
         if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
             raise errors.InterfaceError(
                 f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "

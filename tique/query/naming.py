@@ -61,7 +61,8 @@ class ResultNames:
                 else:
                     self._names = transaction.session.result_names(plain, bound)
             self._is_known = True
-        if self._names is None:
+        # PREPARE of MonetDB tells other columns of LIMIT with SAMPLE than the query has.
+        if self._names is None or len(self._names) != len(columns):
             return columns
         return [
             replace(column, name=name)
