@@ -111,10 +111,10 @@ def test_detaching_everything(engine, interrupt, is_open):
     ending = [
         each
         for each in moments
-        if any(word in calls[each[0] - 1] for word in ("COMMIT", "DROP SCHEMA"))
+        if any(word in calls[each[0] - 1] for word in ("COMMIT", "DROP "))
     ]
     chance = random.Random(engine.name)
-    some = [*chance.sample(ending, min(2, len(ending))), *chance.sample(moments, 3)]
+    some = [*chance.sample(ending, min(4, len(ending))), *chance.sample(moments, 2)]
     for point, when, how in effort(some, moments):
         try:
             scene.judge(scene.attempt(point, when, how))
