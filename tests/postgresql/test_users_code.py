@@ -7,7 +7,9 @@ rollback takes back, and then tries to make its author a superuser.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -63,6 +65,13 @@ CODE = {
     "constant of an index": "CREATE INDEX ON lair.theirs ((v + lair.same(1)))",
     "condition of an index": "CREATE INDEX ON lair.theirs (v) WHERE lair.holds(v)",
     "constant of a condition": "CREATE INDEX ON lair.theirs (v) WHERE lair.holds(1)",
+    "unique index": "CREATE UNIQUE INDEX ON lair.theirs (lair.same(v))",
+    "foreign key": "CREATE TABLE lair.parent (id INTEGER PRIMARY KEY); "
+    "INSERT INTO lair.parent SELECT generate_series(0, 100); "
+    "CREATE INDEX ON lair.parent ((id + lair.same(1))); "
+    "ALTER TABLE lair.theirs ADD FOREIGN KEY (v) REFERENCES lair.parent",
+    "generated column": "ALTER TABLE lair.theirs ADD g INTEGER "
+    "GENERATED ALWAYS AS (lair.same(v)) STORED",
     "check": "ALTER TABLE lair.theirs ADD CHECK (lair.holds(v))",
     "check that is not valid": "ALTER TABLE lair.theirs ADD CHECK (lair.holds(v)) "
     "NOT VALID",
@@ -192,6 +201,69 @@ def test_functions_with_the_owners_rights(lair, kind):
     lair.expect_unharmed()
 
 
+SESSIONS = {
+    "a table in place of the stage": "CREATE TEMP TABLE tique_stage_{0} (id INTEGER, "
+    "v INTEGER, m lair.mood, _sequence BIGINT, _deleted BOOLEAN); "
+    "CREATE INDEX ON tique_stage_{0} ((v + lair.same(1)))",
+    "a view in place of the stage": "CREATE TEMP VIEW tique_stage_{0} AS SELECT id, "
+    "lair.same(v) AS v, m, 1::BIGINT AS _sequence, FALSE AS _deleted FROM lair.theirs",
+    "an heir of the stage": "CREATE TEMP TABLE heir () INHERITS (pg_temp.tique_stage_{0}); "
+    "CREATE INDEX ON heir ((v + lair.same(1)))",
+    "an index of the stage": "CREATE INDEX ON pg_temp.tique_stage_{0} (lair.same(v))",
+    "a trigger of the stage": "CREATE TRIGGER t AFTER INSERT OR DELETE "
+    "ON pg_temp.tique_stage_{0} EXECUTE FUNCTION lair.fires()",
+    "names of the catalog's": "CREATE TEMP VIEW pg_class AS SELECT c.*, "
+    "lair.same(1) AS more FROM pg_catalog.pg_class AS c; "
+    "CREATE FUNCTION pg_temp.format(TEXT, TEXT) RETURNS TEXT LANGUAGE sql AS "
+    "$$ SELECT ''::TEXT FROM lair.strike() $$",
+}
+
+
+@pytest.mark.parametrize("kind", SESSIONS)
+@pytest.mark.parametrize("is_made_first", [True, False], ids=["before", "after"])
+def test_objects_of_the_callers_session(lair, kind, is_made_first):
+    """Temporary ones, before the stage is made or beside it."""
+    n = lair.number
+    with lair.shop.by_hand("stranger") as connection:
+        hand = Hand(connection, tables_of(lair.shop))
+        connection.execute("SET search_path = pg_temp, lair, pg_catalog")
+        statements = SESSIONS[kind].format(n).split("; ")
+        stage = f"SELECT tique.guest_stage({n})"
+        _each(
+            connection,
+            *([*statements, stage] if is_made_first else [stage, *statements]),
+        )
+        _each(
+            connection,
+            f"INSERT INTO pg_temp.tique_stage_{n} VALUES (4, 1, NULL, 1, FALSE)",
+            f"SELECT tique.guest_guard_stage({n})",
+        )
+        with suppress(psycopg.Error):
+            ((cts,),) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)
+            _each(
+                connection,
+                f"SELECT tique.guest_append_staged({hand.client}, {n}, {cts})",
+                f"SELECT tique.finish({hand.client}, {cts})",
+            )
+        _each(
+            connection,
+            f"SELECT tique.guest_fold({n}, tique.sts(), NULL)",
+            f"SELECT tique.guest_drop_stage({n})",
+            f"SELECT tique.guest_leave({hand.client})",
+        )
+    lair.expect_unharmed()
+
+
+def test_event_triggers_are_a_superusers(lair):
+    """A table's owner cannot have one: what tique's DDL would set off is no stranger's."""
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        lair.by_stranger(
+            "CREATE FUNCTION lair.on_ddl() RETURNS EVENT_TRIGGER LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM lair.strike(); END $$",
+            "CREATE EVENT TRIGGER t ON ddl_command_end EXECUTE FUNCTION lair.on_ddl()",
+        )
+
+
 @pytest.mark.parametrize("kind", CODE)
 def test_background_work_of_the_owner(partial, kind):
     """Checkpoints and recovery of a superuser, or of the owner of schema tique."""
@@ -253,6 +325,19 @@ def test_rights_that_tiques_own_role_needs(partial):
     tique.detach(shop.url(shop.keeper), ["lair.theirs"])
     with shop.by_hand("stranger") as connection:
         assert connection.execute(sql).fetchall() == [(11,), (21,), (3,)]
+
+
+def test_all_functions_with_the_owners_rights_are_in_the_documents(shop):
+    """docs/operations.md tells of each what it touches and which code it could run."""
+    pages = Path(__file__).parents[2] / "docs" / "operations.md"
+    named = set(re.findall(r"`(\w+)`", pages.read_text("utf-8")))
+    with shop.by_hand() as connection:
+        found = connection.execute(
+            "SELECT replace(proname, '_called', '') FROM pg_proc WHERE prosecdef "
+            "AND pronamespace = 'tique'::regnamespace"
+        ).fetchall()
+    assert len(found) > 15
+    assert {name for (name,) in found} <= named
 
 
 SHADOWS = """

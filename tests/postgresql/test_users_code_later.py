@@ -32,8 +32,6 @@ MORE = {
     "constant of an index made concurrently": "CREATE INDEX CONCURRENTLY ON lair.theirs "
     "((v + lair.same(1)))",
     "unique constraint": "ALTER TABLE lair.theirs ADD UNIQUE (v)",
-    "generated column": "ALTER TABLE lair.theirs ADD g INTEGER "
-    "GENERATED ALWAYS AS (lair.same(v)) STORED",
     "partition": "ALTER TABLE lair.theirs RENAME TO part; CREATE TABLE lair.theirs "
     "(LIKE lair.part INCLUDING ALL) PARTITION BY RANGE (id)",
 }

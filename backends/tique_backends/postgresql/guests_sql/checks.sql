@@ -28,10 +28,12 @@
 
 -- The role that the session goes by; the code at hand may run as another one.
 CREATE FUNCTION tique.guest() RETURNS name
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE current_setting('role') WHEN 'none' THEN session_user
-        ELSE current_setting('role')::name END
+BEGIN
+    RETURN CASE current_setting('role') WHEN 'none' THEN session_user
+        ELSE current_setting('role')::name END;
+END
 $$;
 
 CREATE FUNCTION tique.guest_may(place regclass, privilege text) RETURNS boolean
@@ -223,9 +225,12 @@ CREATE FUNCTION tique.guest_columns(
     place regclass, OUT number integer, OUT name text, OUT type text, OUT is_key boolean,
     OUT kind text, OUT pattern text
 ) RETURNS SETOF record
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT dense_rank() OVER (ORDER BY a.attnum)::integer, quote_ident(a.attname),
+#variable_conflict use_column
+BEGIN
+    -- A PL/pgSQL function, since that keeps its plan.
+    RETURN QUERY SELECT dense_rank() OVER (ORDER BY a.attnum)::integer, quote_ident(a.attname),
         format_type(a.atttypid, -1),
         coalesce(a.attnum = ANY (i.indkey::smallint[]), false),
         coalesce(f.kind, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace
@@ -247,7 +252,8 @@ AS $$
         ('timestamp', 'string', '^[0-9]{4}-[0-9]{2}-[0-9]{2} '
             '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{6})?$')
     ) AS f(type, kind, pattern) ON to_regtype('pg_catalog.' || f.type) = a.atttypid
-    WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped;
+END
 $$;
 
 -- An INSERT into the cache table of versions from the log: $1 are timestamps, $2 their
