@@ -188,7 +188,6 @@ class SharedTimeline(Timeline):
         snapshot = self._shared.snapshot(0)
         self._catalog.reload(session)
         self.follower.load(snapshot, self._ids.current.start)
-        self._has_company = snapshot.clients > 1
         # From here on the thread follows too.
         self._anchor = anchor
         return restored
