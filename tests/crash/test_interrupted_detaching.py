@@ -96,6 +96,7 @@ class Detaching:
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(effort(300, 3600))
 @pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
 def test_detaching_everything(engine, interrupt, is_open):
     scene = Detaching(engine, interrupt, is_open=is_open)
