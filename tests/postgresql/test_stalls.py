@@ -15,6 +15,7 @@ import pytest
 import tique
 from tests.effort import patience
 from tests.postgresql.privileges import Hand, tables_of
+from tests.sharing.playing import cached
 from tique_backends.postgresql.guests import GuestSession
 from tique_backends.postgresql.sequencer import PostgreSQLSequencer
 
@@ -206,6 +207,58 @@ def test_a_table_whose_versions_are_moved_for_ever(shop, hand, call):
     shop.owner.connection.checkpoint()
     assert time.monotonic() - started < patience(LONGEST_STALL)
     assert shop.process().rows("SELECT v FROM open ORDER BY id") == [(11,), (20,)]
+
+
+NO_LIMIT = "SET LOCAL idle_in_transaction_session_timeout = 0"
+
+
+def expect_ended(connection):
+    with pytest.raises(psycopg.OperationalError):
+        go_on(connection)
+
+
+def test_a_commits_lock_that_is_kept(shop, hand):
+    """A timestamp in doubt is fenced though a guest's session has the committers' lock."""
+    hand.run("SELECT tique.guest_barrier(%s)", hand.client)
+    with shop.by_hand("writer") as other:
+        other.execute("BEGIN")
+        other.execute("SELECT tique.guest_committing()")
+        with suppress(psycopg.Error):
+            other.execute(NO_LIMIT)
+        assert stall(shop.healthy) < patience(2 * LONGEST_STALL)
+        expect_ended(other)
+    expect_no_stall(shop)
+
+
+def fold_and_define(process):
+    """Work of the owner's that needs the checkpointer's lease."""
+    process.commit("UPDATE closed SET v = v + 1 WHERE id = 1")
+    end = time.monotonic() + patience(10)
+    while cached(process):
+        process.connection.checkpoint()
+        assert time.monotonic() < end
+    process.commit("CREATE TABLE made (id INTEGER PRIMARY KEY)")
+    process.commit("DROP TABLE made")
+
+
+def test_the_checkpointers_table_that_is_kept(shop, hand):
+    connection = hand._connection
+    connection.execute("BEGIN")
+    hand.run("SELECT tique.guest_checkpoint(%s, 300000)", hand.client)
+    with suppress(psycopg.Error):
+        connection.execute(NO_LIMIT)
+    fold_and_define(shop.healthy)
+    expect_ended(connection)
+
+
+def test_the_checkpointers_lease_that_is_kept(shop, hand):
+    """It is another guest's that has to wait for it, and no process of the owner's."""
+    take = "SELECT tique.guest_checkpoint(%s, 300000)"
+    assert hand.run(take, hand.client) == [(True,)]
+    with shop.by_hand("reader") as reader:
+        other = Hand(reader, hand.tables)
+        assert other.run(take, other.client) == [(False,)]
+    fold_and_define(shop.healthy)
 
 
 def test_clients_of_one_role(shop, hand):

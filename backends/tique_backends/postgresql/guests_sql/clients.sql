@@ -84,34 +84,59 @@ BEGIN
 END
 $$;
 
--- In the form without C a transaction that holds the sequencer's mutex cannot be given a
--- time limit that its session could not set back. So threads of other processes look: a
--- guest's session that has held the mutex for a while in one transaction, and for which
--- another one waits, is ended; if the owner of the schema may do that: a superuser, or
+-- In the form without C a transaction that holds what others wait for cannot be given a time
+-- limit that its session could not set back. So threads of other processes look: a guest's
+-- session that has, in one transaction and for a while, the sequencer's mutex for which
+-- another one waits, the lock of a commit while a timestamp is in doubt, or the checkpointer's
+-- table, is ended; if the owner of the schema may do that: a superuser, or
 -- a member of pg_signal_backend.
 CREATE FUNCTION tique.guest_release() RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     mutex regclass := to_regclass('tique.sequencer_mutex');
-    holder text;
+    kept regclass[] := '{tique.checkpointer}';
+    holders text[];
 BEGIN
-    IF mutex IS NULL OR NOT EXISTS (
+    IF mutex IS NULL THEN
+        RETURN;
+    END IF;
+    IF EXISTS (
         SELECT FROM pg_locks AS l WHERE l.relation = mutex AND NOT l.granted
             AND l.waitstart < clock_timestamp() - interval '300 ms'
     ) THEN
-        RETURN;
+        kept := kept || mutex;
+    ELSIF tique.doubtful() > 0 THEN
+        kept := kept || regclass 'tique.fences';
     END IF;
-    SELECT l.virtualtransaction INTO holder FROM pg_locks AS l
-    WHERE l.relation = mutex AND l.granted AND l.mode = 'ExclusiveLock';
-    PERFORM pg_sleep(0.6);
-    PERFORM pg_terminate_backend(a.pid) FROM pg_locks AS l
-    JOIN pg_stat_activity AS a ON a.pid = l.pid
-    WHERE l.relation = mutex AND l.granted AND l.mode = 'ExclusiveLock'
-        AND l.virtualtransaction = holder AND NOT pg_has_role(a.usesysid,
-            (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'tique'), 'USAGE')
-        AND (pg_has_role(a.usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'));
+    holders := ARRAY(SELECT h.virtualtransaction FROM tique.guest_keepers(kept) AS h);
+    IF holders <> '{}' THEN
+        PERFORM pg_sleep(0.6);
+        PERFORM pg_terminate_backend(h.pid) FROM tique.guest_keepers(kept) AS h
+        WHERE h.virtualtransaction = ANY (holders);
+    END IF;
 END
+$$;
+
+-- Whether a role is a guest: not the owner of the schema, nor a member of that.
+CREATE FUNCTION tique.guest_is(role oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT NOT pg_has_role(role, n.nspowner, 'USAGE') FROM pg_namespace AS n
+    WHERE n.nspname = 'tique'
+$$;
+
+-- The guests' sessions that have a lock of one of these tables, and that can be ended.
+CREATE FUNCTION tique.guest_keepers(kept regclass[])
+RETURNS TABLE (pid integer, virtualtransaction text)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT l.pid, l.virtualtransaction FROM pg_locks AS l
+    JOIN pg_stat_activity AS a ON a.pid = l.pid
+    WHERE l.relation = ANY (kept) AND l.granted
+        AND l.mode IN ('ExclusiveLock', 'RowShareLock')
+        AND tique.guest_is(a.usesysid)
+        AND (pg_has_role(a.usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
 $$;
 
 -- Fences, which the owner's processes make with these functions too. First the
@@ -140,15 +165,15 @@ SET lock_timeout = '5s'
 AS $$
 BEGIN
     LOCK TABLE tique.fences IN ROW SHARE MODE;
-    IF NOT pg_has_role(tique.guest(),
-        (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'tique'), 'USAGE')
-    THEN
+    IF tique.guest_is(to_regrole(quote_ident(tique.guest()))) THEN
         PERFORM tique.limit_transaction({limit});
     END IF;
 END
 $$;
 
--- Whether the client is the one that folds, for so long or until it is gone.
+-- Whether the client is the one that folds, for so long or until it is gone. A guest keeps
+-- no process of the owner's from it: which one folds is a matter of turns, and not of what
+-- may be written.
 CREATE FUNCTION tique.guest_checkpoint(client bigint, milliseconds bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
@@ -160,7 +185,11 @@ BEGIN
     PERFORM tique.sts_for(client);
     LOCK TABLE tique.checkpointer IN EXCLUSIVE MODE;
     SELECT p.client INTO holder FROM tique.checkpointer AS p
-    WHERE p.client <> guest_checkpoint.client AND p.expires > clock_timestamp();
+    WHERE p.client <> guest_checkpoint.client AND p.expires > clock_timestamp()
+        AND (tique.guest_is(to_regrole(quote_ident(tique.guest()))) OR EXISTS (
+            SELECT FROM tique.clients AS c WHERE c.client = p.client
+                AND NOT tique.guest_is(to_regrole(quote_ident(c.role)))
+        ));
     IF FOUND THEN
         BEGIN
             PERFORM tique.sts_for(holder);
