@@ -27,7 +27,9 @@ class Column:
     ``is_always`` generated, a statement gives no other value but by OVERRIDING.
     ``collation`` is the name, for SQL, of one that its type does not have: it sorts
     values, and equal are those with the same bytes. ``equality`` is the operator by
-    which a key's values are equal, with its schema if it is not the engine's own.
+    which a key's values are equal, with its schema if it is not the engine's own. ``domain`` is
+    the one that the engine holds its values to; ``type`` is what that is made of. One that
+    ``is_opaque`` has values that the driver may not hold, for what its type consists of.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Column:
     is_always: bool = False
     collation: str | None = None
     equality: str = "="
+    domain: str | None = None
+    is_opaque: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,9 +212,15 @@ class Table:
         return tuple([column.type for column in self.columns])
 
     @cached_property
+    def domains(self) -> tuple[tuple[str, str], ...]:
+        """The columns of domains, each with its domain."""
+        return tuple([(c.name, c.domain) for c in self.columns if c.domain])
+
+    @cached_property
     def judges_rows(self) -> bool:
         """Whether the engine has to say which rows the table takes."""
-        return bool(self.checks or self.generated or self.indexed or self.computed_keys)
+        parts = (self.checks, self.domains, self.generated, self.indexed)
+        return any(parts) or bool(self.computed_keys)
 
     def key_name(self, columns: tuple[int, ...]) -> str | None:
         """The name of the constraint or index that keeps these columns unique."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
@@ -73,6 +73,39 @@ def test_values_and_types_get_other_names(url, is_stored):
         assert native.execute(EVERY.replace("FROM t", "FROM public.t")).fetchall() == (
             expected
         )
+
+
+def test_values_are_changed_without_tique(url):
+    """P4: what is recent has the names of before: no row is lost, and all are back with them."""
+    connection, other = made(url), tique.connect(url)
+    connection.execute("ALTER TABLE t ALTER l TYPE TEXT")
+    connection.execute("UPDATE t SET m = 'sad' WHERE id = 2")
+    connection.commit()
+    with closing(psycopg.connect(url, autocommit=True)) as native:
+        native.execute("ALTER TYPE mood ADD VALUE 'fair' BEFORE 'ok'")
+        other.execute("INSERT INTO t VALUES (3, 'fair', '{fair}')")
+        other.commit()
+        native.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'")
+        for statement in (
+            "SELECT max(m) FROM t",
+            "INSERT INTO t SELECT 4, max(m) FROM t",
+        ):
+            with suppress(tique.Error):
+                other.execute(statement)
+            other.rollback()
+        with suppress(tique.Error):
+            connection.checkpoint()
+        native.execute("ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'")
+    expected = [(1, "sad", "{sad,ok}"), (2, "sad", "{}"), (3, "fair", "{fair}")]
+    for each in (connection, other):
+        assert each.execute(EVERY).fetchall() == expected
+        each.rollback()
+    connection.checkpoint()
+    assert connection.execute(EVERY).fetchall() == expected
+    connection.close()
+    other.close()
+    with tique.connect(url) as connection:
+        assert connection.execute(EVERY).fetchall() == expected
 
 
 def test_a_type_that_no_table_has(url):

@@ -165,6 +165,8 @@ def _each(connection, *statements):
 @pytest.mark.parametrize("kind", CODE)
 def test_functions_with_the_owners_rights(lair, kind):
     """What a role can call that owns a table, with what it has attached to it."""
+    # The owner's is in the log, where any process finds its text.
+    lair.owner.commit("UPDATE lair.theirs SET m = 'good' WHERE id = 2")
     lair.by_stranger(CODE[kind])
     n = lair.number
     with lair.shop.by_hand("stranger") as connection:
@@ -282,6 +284,40 @@ def test_background_work_of_the_owner(partial, kind):
     with suppress(tique.Error):
         again.connection.checkpoint()
     lair.expect_unharmed()
+
+
+def test_values_of_types_in_the_log(shop):
+    """Checkpoints and recovery read a value's text by its type, which others change."""
+    shop.natively(
+        "CREATE DOMAIN public.ours AS INTEGER",
+        "GRANT USAGE ON TYPE public.ours TO PUBLIC",
+    )
+    table = THEIRS.replace("v INTEGER", "v public.ours")
+    try:
+        lair = Lair(shop, table)
+        found = lair.owner.database.catalog.find("lair", "theirs")
+        assert lair.owner.database.catalog.buffers(found)
+        lair.owner.commit("INSERT INTO lair.theirs VALUES (3, 30, 'good')")
+        lair.owner.commit("UPDATE lair.theirs SET v = 11, m = 'good' WHERE id = 1")
+        shop.natively("ALTER DOMAIN public.ours OWNER TO stranger")
+        lair.by_stranger(
+            CODE["cast"],
+            "ALTER DOMAIN public.ours ADD CHECK (lair.holds(VALUE)) NOT VALID",
+        )
+        for each in (lair.owner, None):
+            if each is None:
+                shop.restart()
+                each = shop.process()
+            with suppress(tique.Error):
+                each.rows("SELECT sum(v), max(m) FROM lair.theirs")
+            with suppress(tique.Error):
+                each.connection.checkpoint()
+            lair.expect_unharmed()
+    finally:
+        shop.natively(
+            "DROP SCHEMA IF EXISTS lair CASCADE",
+            "DROP DOMAIN IF EXISTS public.ours CASCADE",
+        )
 
 
 @pytest.mark.parametrize("kind", CODE)

@@ -73,7 +73,7 @@ def check_proposed(transaction: Transaction, table: Table, rows: Sequence[Row]) 
     required = not_null_columns(table)
     for row in rows:
         check_not_null(table, required, row)
-    if rows and (table.checks or table.generated):
+    if rows and (table.checks or table.domains or table.generated):
         values = list(zip(*rows, strict=True))
         every = range(len(table.columns))
         source = transaction.engine.forms.constants(table, every, {}, values)
@@ -105,6 +105,7 @@ def _check_relation(
     conditions += [(check.expression, _broken(table, check)) for check in checks]
     # Computed even if nothing is said of them: that may be an error.
     items = [f"count({forms.quote(column.name)})" for column in table.generated]
+    items += [f"count(CAST({forms.quote(c)} AS {d}))" for c, d in table.domains]
     if conditions:
         cases = [f"WHEN NOT ({sql}) THEN {n}" for n, (sql, _) in enumerate(conditions)]
         items.insert(0, f"min(CASE {' '.join(cases)} END)")

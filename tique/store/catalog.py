@@ -398,6 +398,7 @@ class ManagedCatalog:
             (kind_of(column.type) is not None and engine.round_trips(column.type))
             or (
                 engine.keeps(column.type)
+                and not column.is_opaque
                 and position not in references
                 and (
                     not (table.is_keyless or position in keys)

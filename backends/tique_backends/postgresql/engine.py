@@ -32,7 +32,7 @@ from tique_backends.postgresql.installing import (
     guests_script,
     readable_as,
 )
-from tique_backends.postgresql.keeping import is_kept
+from tique_backends.postgresql.keeping import is_kept, is_own
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.names import stage_name
@@ -171,7 +171,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def keeps(self, type_name: str) -> bool:
-        return is_kept(type_name) or is_number(type_name)
+        return is_kept(type_name) or is_number(type_name) or is_own(type_name)
 
     @override
     def columnar(self, type_name: str) -> bool:

@@ -8,6 +8,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
 from tique_backends.names import storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
+from tique_backends.postgresql.keeping import is_own
 from tique_backends.postgresql.paths import without_path
 from tique_backends.postgresql.types import type_name
 from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, with_keys
@@ -45,8 +46,8 @@ ORDER BY w.number, CASE WHEN n.nspname = w.schema_name AND c.relname = w.table_n
   THEN 0 ELSE 1 END, n.nspname, c.relname"""
 
 _COLUMNS = """
-SELECT a.attrelid, a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
-  format_type(a.atttypid, a.atttypmod),
+SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
+  format_type(u.oid, u.modifier),
   a.attnotnull, coalesce(pg_get_expr(d.adbin, d.adrelid), CASE t.typtype WHEN 'd' THEN t.typdefault END),
   a.attidentity::TEXT,
   a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT,
@@ -64,8 +65,20 @@ SELECT a.attrelid, a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
       AND e.amoplefttype = below.oid AND e.amoprighttype = below.oid
     JOIN pg_catalog.pg_operator AS o ON o.oid = e.amopopr
     JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace
-    WHERE m.nspname <> 'pg_catalog')
+    WHERE m.nspname <> 'pg_catalog'),
+  CASE t.typtype WHEN 'd' THEN format_type(t.oid, NULL) END,
+  u.typtype = 'e' OR EXISTS (SELECT FROM pg_catalog.pg_range AS r
+    JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
+    WHERE r.rngtypid = u.oid AND r.rngcanonical = 0
+      AND o.opcnamespace = 'pg_catalog'::regnamespace
+      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950))
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+CROSS JOIN LATERAL (WITH RECURSIVE below(oid, modifier) AS (
+    SELECT a.atttypid, a.atttypmod UNION ALL
+    SELECT b.typbasetype, b.typtypmod FROM below
+    JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype = 'd')
+  SELECT below.*, b.typtype FROM below
+  JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype <> 'd') AS u
 JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -260,7 +273,7 @@ def _described(
     for row in ask(_COLUMNS, number):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
         identity, generated, length, storage, type_kind, collation, *others = row[7:]
-        is_deterministic, sequence, equality = others
+        is_deterministic, sequence, equality, domain, is_held = others
         if column.lower() in _RESERVED:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -299,6 +312,8 @@ def _described(
                 is_always=identity == "a",
                 collation=collation,
                 equality=equality or "=",
+                domain=domain,
+                is_opaque=is_own(display) and not is_held,
             )
         )
     if not columns:

@@ -8,8 +8,13 @@ to storage, and converts it as psycopg does where an application looks at it.
 
 Equal values may have several texts (``{1,2}`` and ``[1:2]={1,2}``): a column of a key is
 never kept so. Nor are types whose text depends on the session (MONEY, XML, REGCLASS) or
-on DDL that happens without tique (enumerations, domains, rows), nor arrays of types
-with a length, which a query's CAST would cut and only staging judges.
+on DDL that happens without tique (rows), nor arrays of types with a length, which a
+query's CAST would cut and only staging judges.
+
+*Types of the application's.* A domain is its base type, and the engine is asked at each
+statement whether a row is in it (:attr:`Table.judges_rows`). Enumerations, and ranges whose
+text PostgreSQL's own functions read, are held as text (:func:`is_own`): each text is read
+by the type's input function, since a cast from TEXT may be a role's own code (P11).
 """
 
 from __future__ import annotations
@@ -98,6 +103,12 @@ def kept_name(shown: str) -> str:
 def is_kept(type_name: str) -> bool:
     """Whether values of a type are kept as text."""
     return _oid_of(type_name) is not None
+
+
+def is_own(type_name: str) -> bool:
+    """Whether a type is the application's or an extension's, and none of arrays."""
+    qualified = "." in type_name and not type_name.startswith("pg_catalog.")
+    return qualified and not type_name.endswith("[]")
 
 
 class KeepingCursor(psycopg.RawCursor[Row]):

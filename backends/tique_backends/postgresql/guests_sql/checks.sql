@@ -219,8 +219,8 @@ END
 $$;
 
 -- The columns of a table, and the form of a value in the log: the JSON type and a
--- pattern for its text, which any other of PostgreSQL's own types is logged as. No JSON
--- type: it is never in the log.
+-- pattern for its text, which any other of PostgreSQL's own types is logged as. A domain's
+-- is that of its base. No JSON type: these roles log none.
 CREATE FUNCTION tique.guest_columns(
     place regclass, OUT number integer, OUT name text, OUT type text, OUT is_key boolean,
     OUT kind text, OUT pattern text
@@ -231,12 +231,20 @@ AS $$
 BEGIN
     -- A PL/pgSQL function, since that keeps its plan.
     RETURN QUERY SELECT dense_rank() OVER (ORDER BY a.attnum)::integer, quote_ident(a.attname),
-        format_type(a.atttypid, -1),
+        format_type(t.oid, -1),
         coalesce(a.attnum = ANY (i.indkey::smallint[]), false),
         coalesce(f.kind, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace
             THEN 'string' END),
         coalesce(f.pattern, '')
-    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    FROM pg_attribute AS a CROSS JOIN LATERAL (
+        WITH RECURSIVE below(oid) AS (
+            SELECT a.atttypid
+            UNION ALL SELECT d.typbasetype FROM below AS b
+            JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd'
+        )
+        SELECT d.oid, d.typnamespace FROM below AS b
+        JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype <> 'd'
+    ) AS t
     LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary
     LEFT JOIN (VALUES
         ('int2', 'number', '^-?[0-9]+$'),
@@ -251,7 +259,7 @@ BEGIN
         ('date', 'string', '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'),
         ('timestamp', 'string', '^[0-9]{4}-[0-9]{2}-[0-9]{2} '
             '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{6})?$')
-    ) AS f(type, kind, pattern) ON to_regtype('pg_catalog.' || f.type) = a.atttypid
+    ) AS f(type, kind, pattern) ON to_regtype('pg_catalog.' || f.type) = t.oid
     WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped;
 END
 $$;
@@ -279,8 +287,11 @@ BEGIN
             c.number), '') FILTER (WHERE c.is_key)
     INTO items, same, width, keys
     FROM (
-        SELECT DISTINCT d.number, d.name, d.is_key, CASE d.type
-            WHEN 'bytea' THEN format('decode(_v._v->>%s, ''hex'')', d.number)
+        -- A cast from text to another role's type may be that role's code (P11).
+        SELECT DISTINCT d.number, d.name, d.is_key, CASE
+            WHEN d.type = 'bytea' THEN format('decode(_v._v->>%s, ''hex'')', d.number)
+            WHEN d.kind IS NULL THEN format('(SELECT _m FROM json_to_record('
+                'json_build_object(''_m'', _v._v->>%s)) AS _r(_m %s))', d.number, d.type)
             ELSE format('CAST(_v._v->>%s AS %s)', d.number, d.type) END AS value
         FROM tique.guest_columns(place) AS d
     ) AS c;
