@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tique._execution import Execution
+    from tique.query.transaction import Transaction
     from tique_rewriter.plan import Operand
 
 _LEVELS = {
@@ -480,9 +481,8 @@ class SessionStatements:
         named = self._prepared.get(plan.name)
         if named is None:
             raise _no_statement(plan.name)
-        values = self._values(plan.arguments, named, bound)
-        if execution.transaction is None:
-            execution.begin()
+        transaction = execution.transaction or execution.begin()
+        values = self._values(plan.arguments, named, bound, transaction)
         prepared = execution.planner.rewriter.plan_body(named.body)
         positions = [int(position) for position in prepared.arguments]
         count = len(named.types) or max(positions, default=-1) + 1
@@ -504,6 +504,7 @@ class SessionStatements:
         arguments: Sequence[tuple[str, Operand | None]],
         named: _Named,
         bound: Sequence[Any],
+        transaction: Transaction,
     ) -> list[Any]:
         """The values of EXECUTE's arguments; the engine is asked for some of them."""
         values: list[Any] = []
@@ -520,7 +521,7 @@ class SessionStatements:
         if asked:
             found = self._execution.live_session().typed(
                 [named.types[number] for number in asked] if named.types else (),
-                [arguments[number][0] for number in asked],
+                [transaction.default(arguments[number][0]) for number in asked],
             )
             for number, value in zip(asked, found, strict=True):
                 values[number] = value
