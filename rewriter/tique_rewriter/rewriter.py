@@ -26,6 +26,7 @@ from tique_rewriter.create_as import (
     plan_create_as,
     plan_select_into,
 )
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.defining_functions import (
     FUNCTIONS,
@@ -449,65 +450,57 @@ class Rewriter:
             return plan_temporary_view(source, self._definitions)
         if keywords[1:3] == ["MATERIALIZED", "VIEW"] and self._rules.materializes:
             return self._materialized(source, keywords[0])
-        match keywords:
+        cursor = Cursor(source)
+        verb = cursor.take().keyword
+        is_long = verb == "CREATE" and cursor.left > 2
+        replaces = is_long and cursor.accept("OR REPLACE")
+        following = cursor.keywords[:2]
+        match [verb, *following]:
+            case ["COMMENT", *_]:
+                return plan_comment(source, self._lasting)
             case ["ALTER", "TABLE", *_]:
                 return plan_alter(source, self._lasting)
-            case ["CREATE", "TABLE", *_]:
-                return self._create_table(source)
-            case ["CREATE", "UNLOGGED", "TABLE", *_] if self._rules.has_unlogged:
-                return self._create_table(_logged(source))
-            case ["CREATE", "OR", "REPLACE", "TABLE", *_] if (
+            case ["CREATE", "TABLE", *_] if not replaces or (
                 self._rules.replaces_tables
             ):
                 return self._create_table(source)
-            case ["CREATE", "INDEX", *_] | ["CREATE", "UNIQUE", "INDEX", *_]:
-                return plan_create_index(source, self._lasting)
+            case ["CREATE", "VIEW", *_]:
+                return plan_create_view(source, self._lasting)
             case ["DROP", "TABLE", *_]:
                 return plan_drop_table(source, self._catalog)
             case ["DROP", "INDEX", *_]:
                 return plan_drop_index(source)
-            case ["CREATE", "VIEW", *_] | ["CREATE", "OR", "REPLACE", "VIEW", *_]:
-                return plan_create_view(source, self._lasting)
             case ["DROP", "VIEW", *_]:
                 return plan_drop_temporary_views(
                     source, self._definitions
                 ) or plan_drop_view(source, self._lasting)
             case ["ALTER", "VIEW", *_] if self._rules.alters_views:
                 return plan_alter_view(source, self._lasting)
-            case ["ALTER", "DEFAULT", "PRIVILEGES", *_] if self._rules.grants_ahead:
+            case ["ALTER", "DEFAULT", "PRIVILEGES"] if self._rules.grants_ahead:
                 return plan_default_privileges(source)
             case ["ALTER", "INDEX", *_] if self._rules.renames_indexes:
                 return plan_alter_index(source, self._lasting)
-            case ["COMMENT", *_]:
-                return plan_comment(source, self._lasting)
-            case [_, kind, *_] if kind in TYPES:
-                return plan_type(source, self._lasting)
-            case [_, kind, *_] if self._defines_function(kind):
-                return plan_function(source, self._lasting)
-            case ["CREATE", "OR", "REPLACE", kind, *_] if self._defines_function(kind):
+            case [_, kind, *_] if kind in FUNCTIONS and self._rules.defines_functions:
                 return plan_function(source, self._lasting)
             case [_, kind, *_] if kind in MACROS and self._rules.has_macros:
                 return plan_macro(source, self._lasting)
-            case ["CREATE", "OR", "REPLACE", kind, *_] if (
-                kind in MACROS and self._rules.has_macros
-            ):
-                return plan_macro(source, self._lasting)
-            case [_, "EXTENSION", *_] if self._rules.extensions:
-                return plan_extension(source)
             case [_, kind, *_] if kind in OBJECTS:
                 return plan_object(source, self._lasting)
-            case ["CREATE", "OR", "REPLACE", kind, *_] if kind in OBJECTS:
-                return plan_object(source, self._lasting)
-            case ["CREATE", "OR", "REPLACE", kind, *_]:
+            case [_, kind, *_] if replaces:
                 raise source.unsupported(
                     f"CREATE OR REPLACE {kind}", source.words[0].start
                 )
-            case [verb, kind, *_]:
+            case ["CREATE", "UNLOGGED", "TABLE"] if self._rules.has_unlogged:
+                return self._create_table(_logged(source))
+            case ["CREATE", "INDEX", *_] | ["CREATE", "UNIQUE", "INDEX"]:
+                return plan_create_index(source, self._lasting)
+            case [_, kind, *_] if kind in TYPES:
+                return plan_type(source, self._lasting)
+            case [_, "EXTENSION", *_] if self._rules.extensions:
+                return plan_extension(source)
+            case [_, kind, *_]:
                 raise source.unsupported(f"{verb} {kind}", source.words[0].start)
         raise source.syntax("the statement ends too early", source.words[0].start)
-
-    def _defines_function(self, kind: str) -> bool:
-        return kind in FUNCTIONS and self._rules.defines_functions
 
     def _create_table(self, source: Source) -> Plan:
         if is_from_query(source):

@@ -1,4 +1,4 @@
-"""The managed table that a statement names, found by its words."""
+"""The managed table that a statement names, found by its words, and its columns in lists."""
 
 from __future__ import annotations
 
