@@ -1,18 +1,30 @@
-"""SET lists: of UPDATE and of ON CONFLICT DO UPDATE."""
+"""SET lists: of UPDATE and of ON CONFLICT DO UPDATE.
+
+*SET a[2] = …:* the whole array, with another value in one place.
+The engine has no expression for that. So the array is made of its elements: those that lie
+between the old ones and the new one are NULL, and the bounds are those that the engine's
+own assignment gives. The number is written out, so that it is one number for all of them.
+
+*SET (a, b) = (SELECT …):* the subquery once for each column, and one of its results.
+So it is computed as often as there are columns. Each time the same row has to come: what
+chooses one of several rows, or another value each time, is refused. The engine complains
+of a second row.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.elements import check_array, number_of_element, with_element
 from tique_rewriter.generated import check_not_generated
 from tique_rewriter.local_expressions import kernel
+from tique_rewriter.names import quote
 from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
-from tique_rewriter.row_queries import check_row_query, column_of_row, is_subquery
 from tique_rewriter.scalars import check_default, check_given, check_scalar, split
+from tique_rewriter.shape import function_name
 from tique_rewriter.text import Default
 
 if TYPE_CHECKING:
@@ -171,3 +183,127 @@ def plan_default(column: Column) -> Expression:
     if column.default is None:
         return Expression(("NULL",), Literal(None))
     return Expression(("(", Default(column.default), ")"))
+
+
+_ARRAY = re.compile(r"(.+)\[\]")
+_CUT = re.compile(r"(?:character|bit)\b.*\(", re.IGNORECASE)
+"""Types whose casts cut values that an assignment refuses."""
+_MOST = 2**31 - 1
+
+
+def number_of_element(source: Source, words: list[Word]) -> tuple[int, int] | None:
+    """Return the number in ``[n] =`` that the words begin with, and how many they are.
+
+    None if they begin with anything else.
+    """
+    if "element" not in source.rules.row_assignments:
+        return None
+    keywords = [word.keyword for word in words[:5]]
+    is_negative = keywords[1:2] == ["-"]
+    end = 2 + is_negative
+    if keywords[:1] != ["["] or keywords[end : end + 2] != ["]", "="]:
+        return None
+    digits = keywords[end - 1]
+    if not digits.isascii() or not digits.isdigit() or int(digits) > _MOST:
+        return None
+    return (-int(digits) if is_negative else int(digits)), end + 2
+
+
+def check_array(source: Source, column: Column, start: int) -> None:
+    """Refuse an element of a column that is no array, or of values that a cast would cut.
+
+    Raises
+    ------
+    UnsupportedSQL
+        It is one of these.
+    """
+    if _ARRAY.fullmatch(column.type) is None or _CUT.match(column.type):
+        raise source.unsupported(
+            f"an element of a column of type {column.type}",
+            start,
+            "assign the whole value",
+        )
+
+
+def with_element(column: Column, qualifier: str, number: int, value: Text) -> Text:
+    """Return the array of a column with ``value`` in the place of one element."""
+    old, type_ = f"{qualifier}.{quote(column.name)}", column.type
+    low = f"least(coalesce(array_lower({old}, 1), {number}), {number})"
+    high = f"greatest(coalesce(array_upper({old}, 1), {number}), {number})"
+    # Of an array with more dimensions the element would be a part, which is an error.
+    refused = f"CAST('an array of dimensions: ' || array_ndims({old}) AS {type_})"
+    every = f"CAST(_e._all AS {type_})"
+    placed = f"'[' || _e._low || ':' || _e._high || ']=' || CAST({every} AS TEXT)"
+    return (
+        f"(SELECT CASE WHEN array_ndims({old}) > 1 THEN {refused} ",
+        f"WHEN _e._low = 1 THEN {every} ELSE CAST({placed} AS {type_}) END FROM (",
+        f"SELECT {low} AS _low, {high} AS _high, (SELECT array_agg(",
+        f"CASE WHEN _n._number = {number} THEN (",
+        *value,
+        f") ELSE {old}[_n._number] END ORDER BY _n._number) FROM ",
+        f"generate_series({low}, {high}) AS _n(_number)) AS _all) AS _e)",
+    )
+
+
+_NAME = "_row"
+_CHANGING = frozenset(
+    (
+        *("random", "rand", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7"),
+        *("nextval", "setval", "clock_timestamp", "timeofday", "array_sample"),
+        *("array_shuffle", "uuid"),
+    )
+)
+"""Functions with another result each time, as the parser knows them."""
+
+
+def is_subquery(node: exp.Expr) -> bool:
+    """Whether a value is a query in brackets."""
+    return isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Query)
+
+
+def check_row_query(source: Source, node: exp.Expr, columns: int, start: int) -> None:
+    """Refuse a subquery that might have another row, or another number of results.
+
+    Raises
+    ------
+    UnsupportedSQL
+        Naming the construct.
+    SyntaxProblem
+        It has another number of results.
+    """
+    if columns > 1:
+        for inner in node.walk():
+            if function_name(inner) in _CHANGING:
+                raise _refused_row(source, "a function that varies", start)
+            if isinstance(inner, exp.Limit | exp.Fetch | exp.Offset):
+                raise _refused_row(source, "LIMIT", start)
+            if isinstance(inner, exp.Distinct) and inner.args.get("on"):
+                raise _refused_row(source, "DISTINCT ON", start)
+    first = node.unnest()
+    while isinstance(first, exp.SetOperation):
+        first = first.this.unnest()
+    results = first.selects if isinstance(first, exp.Select) else []
+    if not results or any(result.is_star for result in results):
+        raise source.unsupported(
+            "a subquery for several columns that does not list its results",
+            start,
+            "name them",
+        )
+    if len(results) != columns:
+        raise source.syntax(f"{len(results)} values for {columns} columns", start)
+
+
+def column_of_row(place: tuple[int, int], query: Text) -> Text:
+    """Return the subquery for one of several columns; ``query`` is in brackets."""
+    nth, columns = place
+    names = ", ".join(f"_v{number}" for number in range(columns))
+    result = f"{_NAME}._v{nth}"
+    return ("(SELECT ", result, " FROM ", *query, f" AS {_NAME} ({names}))")
+
+
+def _refused_row(source: Source, what: str, start: int) -> Exception:
+    return source.unsupported(
+        f"{what} in a subquery for several columns",
+        start,
+        "it is computed for each of them; use a subquery for each",
+    )

@@ -1,21 +1,29 @@
-"""Plans of queries."""
+"""Plans of queries.
+
+*Columns that are used:* which columns of a table a statement can be looking at.
+A superset is enough: snapshot forms leave the other columns out, which makes
+them cheaper to plan and lets the driver work with rows that it knows in part.
+
+*What a query calls:* whether its result depends on more than rows and parameters.
+"""
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import Bindings, scope_of, select_bindings, whole_key
-from tique_rewriter.calls import calls_of
 from tique_rewriter.groups import group_read
 from tique_rewriter.joins import join_read
 from tique_rewriter.outputs import plain_columns
-from tique_rewriter.plan import Beside, PointRead, Reference, Select
+from tique_rewriter.plan import CONVERSION, MOMENT, Beside, PointRead, Reference, Select
 from tique_rewriter.references import Read, Reads, find_reads
-from tique_rewriter.relations import only_read
+from tique_rewriter.relations import common_table, only_read
 from tique_rewriter.shape import RESHAPING, has_only
-from tique_rewriter.used import used_columns
+from tique_rewriter.text import Outer
 from tique_rewriter.windows import has_computed_order, is_whole
 
 if TYPE_CHECKING:
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from tique_rewriter.plan import ViewQuery
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source
+
 
 _POINT_PARTS = frozenset({"expressions", "from_", "where"})
 
@@ -132,3 +141,126 @@ def _point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | Non
         return None
     columns, names = zip(*outputs, strict=True)
     return PointRead(read.table, key, columns, names)
+
+
+_BY_POSITION_OR_PATTERN = (exp.Columns, exp.PositionalColumn)
+
+
+def used_columns(
+    parts: Iterable[exp.Expr], reads: Sequence[Read]
+) -> list[frozenset[int] | None]:
+    """Positions of the columns that may be used, per read; None for all of them.
+
+    Parameters
+    ----------
+    parts
+        The trees that the statement consists of.
+    reads
+        The places that read managed tables.
+    """
+    names: set[str] = set()
+    rows: set[str] = set()
+    for part in parts:
+        for node in part.walk():
+            if isinstance(node, _BY_POSITION_OR_PATTERN) or _is_star(node):
+                return [None] * len(reads)
+            if isinstance(node, exp.Join) and node.args.get("method"):
+                return [None] * len(reads)
+            if isinstance(node, exp.DataType) and node.args.get("values"):
+                # ``list[1]`` of a column that is called like a type.
+                return [None] * len(reads)
+            if _names_a_join(node):
+                return [None] * len(reads)
+            if isinstance(node, exp.Identifier):
+                names.add(node.name.lower())
+            if isinstance(node, exp.Column) and not node.table:
+                rows.add(node.name.lower())
+    return [_used_of(read, names, rows) for read in reads]
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+
+
+def _names_a_join(node: exp.Expr) -> bool:
+    """Whether it is ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns."""
+    return (
+        isinstance(node, exp.Subquery)
+        and bool(node.args.get("alias"))
+        and not isinstance(node.this, exp.Query)
+    )
+
+
+def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | None:
+    alias = read.node.args.get("alias")
+    renames = isinstance(alias, exp.TableAlias) and alias.args.get("columns")
+    # ``SELECT t FROM t`` means the whole row.
+    if renames or read.name in rows:
+        return None
+    if any(column.name.lower() in names for column in read.table.generated):
+        return None
+    return frozenset(
+        i for i, column in enumerate(read.table.columns) if column.name.lower() in names
+    )
+
+
+_WITHOUT_BRACKETS = frozenset(
+    {
+        *("CURRENT_CATALOG", "CURRENT_DATE", "CURRENT_ROLE", "CURRENT_SCHEMA"),
+        *("CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME"),
+        *("LOCALTIMESTAMP", "SESSION_USER", "USER"),
+        *("PIVOT", "UNPIVOT", "SAMPLE", "TABLESAMPLE", "COLUMNS", "INTO"),
+    }
+)
+"""Words that need no brackets, or take a text for something else than it seems."""
+
+_MOMENT = re.compile(
+    r"\b(?:now|today|tomorrow|yesterday)\b|\b(?:e|u&)'[^']*\\|'\s*\n\s*'", re.IGNORECASE
+)
+"""What such a string looks like, or one that may be it: with escapes, or in two pieces."""
+
+_NO_MOMENTS = frozenset(
+    {
+        *exp.DataType.NUMERIC_TYPES,
+        *exp.DataType.TEXT_TYPES,
+        *(exp.DataType.Type.BOOLEAN, exp.DataType.Type.INTERVAL),
+        *(exp.DataType.Type.UUID, exp.DataType.Type.VARBINARY),
+    }
+)
+
+
+def calls_of(source: Source, tree: exp.Expr, reads: Reads) -> frozenset[str] | None:
+    """Return the plan's ``calls``: see :class:`~tique_rewriter.plan.Select`.
+
+    Every word before a bracket is one, keywords and names of types among them.
+    """
+    if reads.listed or any(isinstance(mark.piece, Outer) for mark in reads.others):
+        return None
+    for node in tree.find_all(exp.Table):
+        if reads.of(node) is None and not _is_common_table(source, node):
+            return None
+    calls: set[str] = set()
+    for read in reads.reads:
+        if read.view is not None:
+            if read.view.select.calls is None:
+                return None
+            calls |= read.view.select.calls
+    for word, following in pairwise(source.words):
+        raw = source.raw(word)
+        if following.keyword == "(" and (raw[0] in '_"' or raw[0].isalpha()):
+            calls.add(raw.lower())
+    if _MOMENT.search(source.text):
+        calls.add(MOMENT)
+    for cast in tree.find_all(exp.Cast):
+        if cast.to.this not in _NO_MOMENTS and not isinstance(cast.this, exp.Literal):
+            calls.add(CONVERSION)
+    calls |= {w.keyword.lower() for w in source.words if w.keyword in _WITHOUT_BRACKETS}
+    return frozenset(calls)
+
+
+def _is_common_table(source: Source, node: exp.Table) -> bool:
+    return (
+        isinstance(node.this, exp.Identifier)
+        and not node.db
+        and common_table(source, node, node.name.lower()) is not None
+    )

@@ -30,21 +30,24 @@ from tique_rewriter.cursor import Cursor
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.defining_functions import (
     FUNCTIONS,
+    MACROS,
     plan_extension,
     plan_function,
+    plan_macro,
 )
 from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.hidden_calls import check_defaults, check_hidden, check_statement
 from tique_rewriter.insert import plan_insert
-from tique_rewriter.locking import has_lock_clause, plan_locking, without_rows
-from tique_rewriter.locking_parts import (
+from tique_rewriter.locking import (
+    has_lock_clause,
     has_locking_member,
     has_locking_subquery,
+    plan_locking,
     plan_locking_subqueries,
+    without_rows,
 )
-from tique_rewriter.macros import MACROS, plan_macro
 from tique_rewriter.materialized import plan_create_materialized, plan_refresh
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update

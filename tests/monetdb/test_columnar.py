@@ -9,8 +9,8 @@ import pytest
 
 from tique_backends.errors import EngineError
 from tique_backends.monetdb import columnar
-from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.reply import read_reply
+from tique_backends.monetdb.results import read_table
 from tique_backends.monetdb.types import rows_to_arrow
 from tique_backends.records import ResultColumn
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rewriter.fixture_files import Case, read_cases
 from tests.rewriter.tables import SETUP, Tables
-from tique_backends.duckdb.labels import name_in, naming
+from tique_backends.duckdb.results import name_in, naming
 from tique_rewriter import RewriteError, Rewriter
 from tique_rewriter.plan import Reference, Select
 from tique_rewriter.text import Default, Label, Moment, Piece, Text, Variant

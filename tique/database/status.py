@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tique._translation import translating
-from tique.database.prometheus import exposition
+from tique.database.metrics import exposition
 from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError
 

@@ -17,7 +17,11 @@ from tique_backends.arrow_rows import ArrowRows
 from tique_backends.duckdb.arrow import arrow_table, has_arrow_type
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
+    every_column,
     newest_in_order,
+    range_query,
+    row_query,
+    rows_query,
     stage_name,
     staged_checks,
     staged_columns,
@@ -31,16 +35,15 @@ from tique_backends.duckdb.keeping import (
     showing,
     with_shown,
 )
-from tique_backends.duckdb.labels import name_in, naming
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.duckdb.paths import check_path
-from tique_backends.duckdb.reading import (
-    every_column,
-    range_query,
-    row_query,
-    rows_query,
+from tique_backends.duckdb.results import (
+    DuckDBResult,
+    Stream,
+    name_in,
+    naming,
+    to_arrow,
 )
-from tique_backends.duckdb.results import DuckDBResult, Stream, to_arrow
 from tique_backends.errors import EngineError, ErrorKind, speaking_of
 from tique_backends.gaps import widened
 from tique_backends.names import (

@@ -22,8 +22,7 @@ from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.monetdb import folding, introspection
-from tique_backends.monetdb.apart import ApartForms
-from tique_backends.monetdb.forms import MonetDBForms
+from tique_backends.monetdb.forms import ApartForms, MonetDBForms
 from tique_backends.monetdb.functions import (
     OF_ROWS,
     SHADOWED,

@@ -43,23 +43,23 @@ from typing_extensions import override
 from tique_backends.arrow_rows import ArrowRows
 from tique_backends.errors import ConflictError, EngineError, ErrorKind, speaking_of
 from tique_backends.gaps import widened
-from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.connection import NO_RESULT
-from tique_backends.monetdb.forms import known_rows, listed_equality
+from tique_backends.monetdb.forms import (
+    key_condition,
+    key_literals,
+    known_rows,
+    listed_equality,
+    still_there,
+    storage_query,
+)
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.keeping import are_shown_otherwise, shown_rows
 from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import NOW, encode_commits
 from tique_backends.monetdb.names import stage_columns, stage_name
 from tique_backends.monetdb.paths import setting_schema
-from tique_backends.monetdb.reading import (
-    key_condition,
-    key_literals,
-    still_there,
-    storage_query,
-)
 from tique_backends.monetdb.reply import Reply, read_reply
-from tique_backends.monetdb.results import MonetDBResult
+from tique_backends.monetdb.results import MonetDBResult, read_table
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS
 from tique_backends.names import (

@@ -1,13 +1,149 @@
-"""Functions that are not PostgreSQL's own, read from its catalog."""
+"""What calls functions in PostgreSQL that no text names, read from its catalog.
+
+That are operators, conversions, operator classes, and types: by the CHECK or the DEFAULT of a
+domain, and by functions of their own. A type also calls what its parts call, those of
+tables' rows too, and so do functions and operators that take or return it. PostgreSQL keeps all
+of that as dependencies, but for those on what is its own: the functions that a domain calls are
+looked for in its parsed expressions.
+
+A cast needs both of its types, so that one of them is enough to find it: the one that the
+function's owner has, if there is one, as no other role can make a cast of its own types.
+
+Functions of PostgreSQL's own are believed unless they are VOLATILE or read relations by their
+names (those for XML), and extensions' unless they are VOLATILE. The rewriter judges all others.
+Temporary objects are other sessions': a connection makes none but tables, of types that it names.
+
+*Functions that are not PostgreSQL's own, read from its catalog.*
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.schema import Function
+from tique_rewriter.schema import Function, HiddenCall, Named
 
 if TYPE_CHECKING:
     from tique_backends.session import Session
+
+
+# PostgreSQL gives no oid from 16384 on to an object of its own.
+_ARE_THERE = """
+SELECT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_opclass WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_amproc WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE oid >= 16384::OID AND typtype = 'd')
+  OR EXISTS (SELECT FROM pg_catalog.pg_depend
+    WHERE refclassid = 'pg_catalog.pg_proc'::regclass
+    AND classid = 'pg_catalog.pg_type'::regclass)"""
+
+_HIDDEN = """
+WITH RECURSIVE _own(type, schema, symbol, function, behind) AS (
+  SELECT 0::OID, o.oprnamespace, o.oprname, o.oprcode::OID, pg_catalog.format(
+    'the operator %s.%s (%s)', o.oprnamespace::regnamespace, o.oprname,
+    pg_catalog.concat_ws(', ', NULLIF(o.oprleft, 0::OID)::regtype, NULLIF(o.oprright, 0::OID)::regtype))
+  FROM pg_catalog.pg_operator AS o WHERE o.oid >= 16384::OID
+  UNION ALL
+  SELECT CASE WHEN t.oid >= 16384::OID AND t.typowner = p.proowner THEN t.oid
+      WHEN s.oid >= 16384::OID AND s.typowner = p.proowner THEN s.oid
+      WHEN t.oid >= 16384::OID THEN t.oid WHEN s.oid >= 16384::OID THEN s.oid ELSE 0 END,
+    0, NULL, p.oid, pg_catalog.format('the cast from %s to %s', s.oid::regtype, t.oid::regtype)
+  FROM pg_catalog.pg_cast AS c JOIN pg_catalog.pg_type AS s ON s.oid = c.castsource
+  JOIN pg_catalog.pg_type AS t ON t.oid = c.casttarget
+  JOIN pg_catalog.pg_proc AS p ON p.oid = c.castfunc WHERE c.oid >= 16384::OID
+  UNION ALL
+  SELECT CASE WHEN f.lefttype >= 16384::OID THEN f.lefttype
+      WHEN f.righttype >= 16384::OID THEN f.righttype ELSE 0 END, 0, NULL, f.function,
+    pg_catalog.format('the operator class %s.%s', c.opcnamespace::regnamespace, c.opcname)
+  FROM (
+    SELECT amprocfamily, amproclefttype, amprocrighttype, amproc::OID
+    FROM pg_catalog.pg_amproc WHERE oid >= 16384::OID
+    UNION ALL
+    SELECT a.amopfamily, a.amoplefttype, a.amoprighttype, o.oprcode::OID
+    FROM pg_catalog.pg_amop AS a JOIN pg_catalog.pg_operator AS o ON o.oid = a.amopopr
+    WHERE a.oid >= 16384::OID
+  ) AS f(family, lefttype, righttype, function)
+  JOIN pg_catalog.pg_opclass AS c ON c.opcfamily = f.family AND c.opcdefault
+  UNION ALL
+  SELECT u.type, 0, NULL, u.function,
+    pg_catalog.format('the type %s', u.type::regtype) FROM (
+    SELECT coalesce(NULLIF(c.contypid, 0::OID), t.oid), coalesce(o.oprcode::OID, d.refobjid)
+    FROM pg_catalog.pg_depend AS d
+    LEFT JOIN pg_catalog.pg_type AS t
+      ON t.oid = d.objid AND d.classid = 'pg_catalog.pg_type'::regclass
+    LEFT JOIN pg_catalog.pg_constraint AS c
+      ON c.oid = d.objid AND d.classid = 'pg_catalog.pg_constraint'::regclass
+    LEFT JOIN pg_catalog.pg_operator AS o
+      ON o.oid = d.refobjid AND d.refclassid = 'pg_catalog.pg_operator'::regclass
+    WHERE (t.oid <> 0::OID OR c.contypid <> 0::OID) AND d.refclassid IN
+      ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
+    UNION ALL
+    SELECT t.oid, f.number[1]::OID FROM pg_catalog.pg_type AS t
+    LEFT JOIN pg_catalog.pg_constraint AS c ON c.contypid = t.oid
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(
+      pg_catalog.concat(t.typdefaultbin, c.conbin), ':funcid ([1-9][0-9]*)', 'g'
+    ) AS f(number) WHERE t.typtype = 'd' AND t.oid >= 16384::OID
+  ) AS u(type, function)
+), _calls AS (
+  SELECT c.type, c.schema, c.symbol, c.behind, p.oid < 16384::OID AS is_engines,
+    CASE WHEN p.oid < 16384::OID THEN p.proname::TEXT ELSE pg_catalog.format('%I.%I(%s)',
+      n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes)) END AS function,
+    EXISTS (SELECT FROM pg_catalog.pg_type AS t
+      WHERE t.oid = c.type AND t.typtype = 'd' AND c.behind LIKE 'the type %') AS is_domain
+  FROM _own AS c JOIN pg_catalog.pg_proc AS p ON p.oid = c.function
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+  LEFT JOIN pg_catalog.pg_depend AS d ON d.objid = p.oid AND d.deptype = 'e'
+    AND d.classid = 'pg_catalog.pg_proc'::regclass
+  WHERE c.schema IS DISTINCT FROM
+      (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'tique')
+    AND (p.provolatile = 'v' OR p.proname LIKE '%xml%'
+      OR p.oid >= 16384::OID AND d.objid IS NULL)
+), _used AS (
+  SELECT type, behind, function, is_engines, is_domain FROM _calls WHERE type <> 0::OID
+  UNION
+  SELECT CASE d.classid WHEN 'pg_catalog.pg_type'::regclass THEN d.objid
+      WHEN 'pg_catalog.pg_class'::regclass
+        THEN (SELECT c.reltype FROM pg_catalog.pg_class AS c WHERE c.oid = d.objid)
+      ELSE (SELECT c.contypid FROM pg_catalog.pg_constraint AS c WHERE c.oid = d.objid)
+    END, u.behind, u.function, u.is_engines, u.is_domain
+  FROM _used AS u JOIN pg_catalog.pg_depend AS d ON d.refobjid = u.type
+    AND d.refclassid = 'pg_catalog.pg_type'::regclass AND d.classid IN (
+      'pg_catalog.pg_type'::regclass, 'pg_catalog.pg_class'::regclass,
+      'pg_catalog.pg_constraint'::regclass)
+), _names(named, schema, name, behind, function, is_engines) AS (
+  SELECT CASE WHEN symbol IS NULL THEN 'anything' ELSE 'operator' END, schema, symbol, behind,
+    function, is_engines FROM _calls WHERE type = 0::OID
+  UNION
+  SELECT CASE WHEN u.is_domain AND c.relkind <> 'c' THEN 'relation' ELSE 'type' END,
+    t.typnamespace, t.typname, u.behind, u.function, u.is_engines
+  FROM _used AS u JOIN pg_catalog.pg_type AS t ON t.oid = u.type
+  LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.typrelid
+  UNION
+  SELECT CASE WHEN p.oid IS NULL THEN 'operator' ELSE 'function' END,
+    coalesce(p.pronamespace, o.oprnamespace), coalesce(p.proname, o.oprname), u.behind,
+    u.function, u.is_engines
+  FROM _used AS u JOIN pg_catalog.pg_depend AS d ON d.refobjid = u.type
+    AND d.refclassid = 'pg_catalog.pg_type'::regclass
+  LEFT JOIN pg_catalog.pg_proc AS p
+    ON p.oid = d.objid AND d.classid = 'pg_catalog.pg_proc'::regclass
+  LEFT JOIN pg_catalog.pg_operator AS o
+    ON o.oid = d.objid AND d.classid = 'pg_catalog.pg_operator'::regclass
+  WHERE p.oid <> 0::OID OR o.oid <> 0::OID
+)
+SELECT n.named, coalesce(s.nspname, ''), coalesce(n.name, ''), n.behind, n.function,
+  n.is_engines
+FROM _names AS n LEFT JOIN pg_catalog.pg_namespace AS s ON s.oid = n.schema
+WHERE s.nspname IS NULL OR s.nspname NOT LIKE 'pg\\_%'
+ORDER BY 1, 2, 3, 4, 5"""
+
+
+def hidden_calls(session: Session) -> list[HiddenCall]:
+    """What calls functions that are not certainly safe, by the names that call it."""
+    if not session.execute(_ARE_THERE).fetch_all()[0][0]:
+        return []
+    rows = session.execute(_HIDDEN).fetch_all()
+    return [HiddenCall(Named(named), *rest) for named, *rest in rows]
+
 
 # PostgreSQL gives no oid from 16384 on to a function of its own: without this the planner
 # takes thousands for the application's, and compiles the query for 30 ms.

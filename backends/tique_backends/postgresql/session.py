@@ -14,11 +14,11 @@ from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, storage_name
 from tique_backends.postgresql.bounds import STORED
+from tique_backends.postgresql.forms import range_query, row_query, rows_query
 from tique_backends.postgresql.index_guards import IndexGuards
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import stage_name
-from tique_backends.postgresql.reading import range_query, row_query, rows_query
 from tique_backends.postgresql.text_rows import TextRows
 from tique_backends.postgresql.transactions import TransactionSession
 from tique_backends.server_forms import appending_staged
