@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from tique_backends.errors import EngineError
-from tique_backends.monetdb import columnar
+from tique_backends.monetdb import results
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.results import read_table
 from tique_backends.monetdb.types import rows_to_arrow
@@ -63,7 +63,7 @@ def test_rows(asked, rows):
 
 def test_plain_rows_are_not_read_in_python(asked, monkeypatch):
     text = asked(ROWS[:1])
-    monkeypatch.setattr(columnar, "read_reply", None)
+    monkeypatch.setattr(results, "read_reply", None)
     assert read_table(text, COLUMNS).num_rows == 1
 
 

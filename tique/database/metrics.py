@@ -3,8 +3,7 @@
 Every way out takes them from here: Prometheus' text, and OpenTelemetry. No value of a row or
 of a key is among them (P11); names of tables and threads are labels.
 
-*A database's metrics in the text format that Prometheus reads.*
-The format is that of https://prometheus.io/docs/instrumenting/exposition_formats/.
+*Prometheus' text* is written here: the format is that of https://prometheus.io/docs/instrumenting/exposition_formats/.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ from tique_backends.duckdb.keyless import (
     images,
     numbered,
 )
-from tique_backends.duckdb.log import APPEND, COMMITS, LogSession, replay_statement
+from tique_backends.duckdb.log import APPEND, COMMITS, replay_statement
+from tique_backends.duckdb.log_session import LogSession
 from tique_backends.duckdb.paths import resolve
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES, check_options

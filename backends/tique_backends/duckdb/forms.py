@@ -4,7 +4,7 @@ Measured on 1.5 and 2.0: ANTI JOIN is several times as fast as NOT EXISTS, and
 ``QUALIFY row_number()`` over the small cache table beats rank() and DISTINCT ON
 several times over.
 
-Reading storage rows by their key, as they are kept: the text of the queries.
+Storage rows are read by their key as they are kept.
 """
 
 from __future__ import annotations

@@ -8,38 +8,21 @@ and after a crash from the log.
 An entry is a list of ``[cts, txid, {table id: [[deleted, value, …], …]}]``. A value
 is JSON's own or its text, which the engine casts to the column's type; ``{}`` stands
 for a column that was not read and not changed: storage has it.
-
-*The committer's session, whose append to the log DuckDB has prepared.*
-DuckDB's Python module plans a statement whenever it runs; through
-:class:`tique_udfs.duckdb.Prepared` it is planned once. Each append is a transaction of its
-own, on the disk when the call returns: as by :meth:`DuckDBSession.log`, which is there
-without the library, or after it has given its connection up.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-from typing_extensions import override
-
-from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.literals import converted, plain_text
-from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.records import MISSING, CommitRecord
-from tique_udfs.duckdb import PreparedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.duckdb.zones import Zones
-    from tique_backends.records import Statistics
     from tique_rewriter.schema import Table
-    from tique_udfs.duckdb import Prepared
-
 
 APPEND = "INSERT INTO tique.log VALUES ($1, $2, $3)"
 """The append of an entry: its last cts, the time in microseconds, and the commits."""
@@ -111,38 +94,3 @@ def replay_statement(table: Table, after: int) -> str:
         # A reader or a fold may have come between two commits of one log entry.
         f"(_w ->> '$[0]') = '1' FROM {versions} WHERE _cts > {after}"
     )
-
-
-class LogSession(DuckDBSession):
-    """A session that does nothing but append to the log."""
-
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        statistics: Statistics,
-        zones: Zones,
-        append: Prepared | None,
-    ) -> None:
-        super().__init__(connection, statistics, zones)
-        # There is nothing to optimise; trying takes a tenth of the statement.
-        connection.execute("PRAGMA disable_optimizer")
-        self._append = append
-
-    @override
-    def log(self, commits: Sequence[CommitRecord]) -> None:
-        if self._append is None or not self._run_prepared(self._append, commits):
-            super().log(commits)
-
-    def _run_prepared(self, append: Prepared, commits: Sequence[CommitRecord]) -> bool:
-        """Append; whether the library has a connection for it."""
-        entry = encode_commits(commits)
-        started = time.perf_counter()
-        try:
-            is_done = append.run(commits[-1].cts, time.time_ns() // 1000, entry)
-        except PreparedError as error:
-            raise translated(duckdb.OperationalError(str(error))) from error
-        finally:
-            statistics = self._statistics
-            statistics.statements += 1
-            statistics.seconds += time.perf_counter() - started
-        return is_done

@@ -1,7 +1,7 @@
 """Results of DuckDB's statements, which are read from the connection as they are fetched.
 
-DuckDB's names for results without an alias: the expression's text, in its own form.
-DuckDB parses the expression and prints it again: ``max( a )+1`` is called
+*Names for results without an alias:* the expression's text, in DuckDB's own form. DuckDB
+parses the expression and prints it again: ``max( a )+1`` is called
 ``(max(a) + 1)``. Its JSON form of a statement makes the same round trip, with no table
 looked at.
 """

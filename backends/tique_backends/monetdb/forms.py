@@ -20,14 +20,13 @@ many rows costs the square of their number (1000 rows 48 ms, 10,000 rows 2.5 s),
 small ones put together are linear (1000 rows 22 ms, 3000 rows 83 ms); NOT IN over
 1000 integers takes 6 ms.
 
-*Forms that MonetDB does not mix with a statement's own subqueries.*
-Beside IN, ANY, ALL and LATERAL, 11.41 takes a NOT EXISTS that it finds in a table of
+*Apart:* forms that MonetDB does not mix with a statement's own subqueries. Beside IN, ANY, ALL and LATERAL, 11.41 takes a NOT EXISTS that it finds in a table of
 FROM for EXISTS, and a correlated NOT IN loses rows of any UNION ALL that it reads. LEFT
 JOINs come out right, and nothing is moved across a LIMIT. Beside EXISTS and scalar
 subqueries no fault was found. A window that is ordered by an expression has no result
 over a UNION ALL (README.md).
 
-Reading storage rows by their key: the text of the queries, and the rows.
+*Reading storage rows by their key:* the text of the queries, and the rows.
 """
 
 from __future__ import annotations

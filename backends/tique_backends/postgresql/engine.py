@@ -23,7 +23,7 @@ from tique_backends.names import cache_name, column_list, key_list, quote, stora
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
-from tique_backends.postgresql.hidden_calls import functions, hidden_calls
+from tique_backends.postgresql.functions import functions, hidden_calls
 from tique_backends.postgresql.installing import (
     Form,
     expect_nobody_of_before,

@@ -1,6 +1,6 @@
 """PostgreSQL's SQL for snapshots, certification and constraints: pure text.
 
-Reading storage rows by their key: the text of the queries, and their parameters.
+*Reading storage rows by their key:* the text of the queries, and their parameters.
 """
 
 from __future__ import annotations

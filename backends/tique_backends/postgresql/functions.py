@@ -1,7 +1,7 @@
-"""What calls functions in PostgreSQL that no text names, read from its catalog.
+"""Functions that are not PostgreSQL's own, and what calls functions that no text names.
 
-That are operators, conversions, operator classes, and types: by the CHECK or the DEFAULT of a
-domain, and by functions of their own. A type also calls what its parts call, those of
+Both are read from its catalog. Calls without a name are those of operators, conversions,
+operator classes, and types: by the CHECK or the DEFAULT of a domain, and by functions of their own. A type also calls what its parts call, those of
 tables' rows too, and so do functions and operators that take or return it. PostgreSQL keeps all
 of that as dependencies, but for those on what is its own: the functions that a domain calls are
 looked for in its parsed expressions.
@@ -12,8 +12,6 @@ function's owner has, if there is one, as no other role can make a cast of its o
 Functions of PostgreSQL's own are believed unless they are VOLATILE or read relations by their
 names (those for XML), and extensions' unless they are VOLATILE. The rewriter judges all others.
 Temporary objects are other sessions': a connection makes none but tables, of types that it names.
-
-*Functions that are not PostgreSQL's own, read from its catalog.*
 """
 
 from __future__ import annotations
