@@ -259,7 +259,9 @@ def test_unique_indexes_of_all_types(url):
         keys = connection._database.catalog.find(None, "t").unique
         assert keys == ((0, 2), *((i,) for i in range(1, len(kinds) + 1)))
         for column, value in (("c2", "a"), ("c3", "a   "), ("c10", "a")):
-            with pytest.raises(tique.IntegrityError, match=f"index i{column[1:]}"):
+            with pytest.raises(
+                tique.IntegrityError, match=f'constraint "i{column[1:]}"'
+            ):
                 connection.execute(
                     f"INSERT INTO t (id, {column}) VALUES (2, %s)", (value,)
                 )
@@ -283,7 +285,7 @@ def test_a_unique_index_that_comes_without_tique(url):
         one.execute("INSERT INTO t VALUES (1, 1, 1)")
         one.commit()
         one.execute("CREATE TABLE u (id INTEGER)")
-        with pytest.raises(tique.IntegrityError, match="index sole"):
+        with pytest.raises(tique.IntegrityError, match='constraint "sole"'):
             one.execute("INSERT INTO t VALUES (2, 1, 2)")
         one.rollback()
         one.execute("INSERT INTO t VALUES (2, 2, 2)")

@@ -146,7 +146,7 @@ def test_a_unique_index_beside_a_writer(pair):
     with pytest.raises(tique.SerializationError):
         second.connection.commit()
     second.connection.rollback()
-    with pytest.raises(tique.IntegrityError, match="index sole"):
+    with pytest.raises(tique.IntegrityError, match='constraint "sole"'):
         second.run("UPDATE t SET v = 7 WHERE id = 1")
     second.connection.rollback()
     second.run("UPDATE t SET v = 8 WHERE id = 1")
