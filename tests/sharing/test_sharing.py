@@ -388,8 +388,11 @@ def test_the_outcome_of_what_a_process_left(pair):
 
 
 def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
-    """The checkpoint folds then; it does not return as if it had folded."""
-    first, second = pair
+    """The checkpoint folds then; it does not return as if it had folded.
+
+    The owner's process is the other one: an ordinary role's would keep it from nothing.
+    """
+    second, first = pair
     first.rows("SELECT v FROM t WHERE id = 1")
     second.database.timeline._beat()
     shared = second.database.engine.shared
