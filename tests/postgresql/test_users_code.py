@@ -100,6 +100,19 @@ CODE = {
     "view": "ALTER TABLE lair.theirs RENAME TO gone; CREATE VIEW lair.theirs AS "
     "SELECT id, lair.same(v) AS v, m FROM lair.gone",
     "cast": "CREATE CAST (TEXT AS lair.mood) WITH FUNCTION lair.moody(TEXT)",
+    "type of a column": "CREATE TYPE lair.other AS ENUM ('good'); "
+    "CREATE FUNCTION lair.turned(INTEGER) RETURNS lair.other LANGUAGE sql AS "
+    "$$ SELECT 'good'::lair.other FROM lair.strike() $$; "
+    "CREATE FUNCTION lair.turned(lair.mood) RETURNS lair.other LANGUAGE sql AS "
+    "$$ SELECT 'good'::lair.other FROM lair.strike() $$; "
+    "CREATE FUNCTION lair.back(lair.other) RETURNS lair.mood LANGUAGE sql AS "
+    "$$ SELECT 'good'::lair.mood FROM lair.strike() $$; "
+    "CREATE CAST (INTEGER AS lair.other) WITH FUNCTION lair.turned(INTEGER) "
+    "AS ASSIGNMENT; CREATE CAST (lair.mood AS lair.other) "
+    "WITH FUNCTION lair.turned(lair.mood) AS ASSIGNMENT; "
+    "CREATE CAST (lair.other AS lair.mood) WITH FUNCTION lair.back(lair.other) "
+    "AS ASSIGNMENT; ALTER TABLE lair.theirs ALTER m TYPE lair.other "
+    "USING 'good'::lair.other",
     "operator": "CREATE FUNCTION lair.equal(INTEGER, INTEGER) RETURNS BOOLEAN "
     "LANGUAGE plpgsql AS $$ BEGIN PERFORM lair.strike(); "
     "RETURN $1 OPERATOR(pg_catalog.=) $2; END $$; "

@@ -90,8 +90,9 @@ $$;
 -- What a statement on the table could run that is neither PostgreSQL's own nor a superuser's
 -- extension's, when it is planned (constants in indexes and statistics are computed then)
 -- or executed: triggers, rules, policies, heirs; functions, operators and domains that its
--- constraints, indexes, statistics and types go back to. A CHECK may also call functions
--- of PostgreSQL's own that run texts as SQL, none of which is immutable.
+-- constraints, indexes, statistics and types go back to; casts, where a column was given
+-- another type than its versions have, and one of both is not PostgreSQL's. A CHECK may also
+-- call functions of PostgreSQL's own that run texts as SQL, none of which is immutable.
 CREATE FUNCTION tique.guest_strange(place regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -133,6 +134,17 @@ BEGIN
                 WHEN c.relispartition THEN 'the table that it is a partition of'
                 WHEN c.relrowsecurity THEN 'row-level security' END
             FROM pg_class AS c WHERE c.oid = place
+            UNION ALL SELECT format('the type of column %I, which is another one in %s,',
+                v.attname, v.attrelid::regclass)
+            FROM tique."tables" AS t JOIN pg_attribute AS v
+                ON v.attrelid = to_regclass(format('tique.tique_cache_%s', t.id))
+                AND v.attnum > 0 AND NOT v.attisdropped
+                AND v.attname NOT IN ('_cts', '_deleted')
+            LEFT JOIN pg_attribute AS a ON a.attrelid = place AND a.attname = v.attname
+                AND NOT a.attisdropped
+            WHERE to_regclass(format('%I.%I', t.schema_name, t.table_name)) = place
+                AND a.atttypid IS DISTINCT FROM v.atttypid
+                AND greatest(a.atttypid, v.atttypid) >= 16384
             UNION ALL SELECT format('heir %s', i.inhrelid::regclass) FROM pg_inherits AS i
             WHERE i.inhparent = place
             UNION ALL SELECT format('trigger %s', t.tgname) FROM pg_trigger AS t
