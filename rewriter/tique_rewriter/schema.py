@@ -29,7 +29,8 @@ class Column:
     values, and equal are those with the same bytes. ``equality`` is the operator by
     which a key's values are equal, with its schema if it is not the engine's own. ``domain`` is
     the one that the engine holds its values to; ``type`` is what that is made of. One that
-    ``is_opaque`` has values that the driver may not hold, for what its type consists of.
+    ``is_opaque`` has values that the driver may not hold, for what its type consists of; one
+    that ``is_named`` has an enumeration's: equal ones have the same name.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Column:
     equality: str = "="
     domain: str | None = None
     is_opaque: bool = False
+    is_named: bool = False
 
 
 @dataclass(frozen=True)

@@ -142,3 +142,122 @@ def test_workers_of_a_queue(process, kind):
     second.connection.commit()
     thread.join(20)
     assert first.rows("SELECT count(*), count(v) FROM t") == [(4, 2)]
+
+
+IN_KEYS = {
+    "primary key": "v x PRIMARY KEY",
+    "two columns": "a INTEGER DEFAULT 1, v x, PRIMARY KEY (v, a)",
+    "unique": "id INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v x UNIQUE",
+    "keyless": "v x",
+}
+
+
+@pytest.mark.parametrize("shape", IN_KEYS)
+def test_enumerations_in_keys(process, shape):
+    """Equal are those of the same name; they are sorted as the type has them."""
+    first = process()
+    first.commit("CREATE TYPE x AS ENUM ('c', 'b', 'a', 'd')")
+    first.commit(f"CREATE TABLE t ({IN_KEYS[shape]}, n INTEGER DEFAULT 0)")
+    assert first.database.catalog.buffers(first.database.catalog.find(None, "t"))
+    second = process()
+    first.commit("INSERT INTO t (v) VALUES ('b'), ('c')")
+
+    def everywhere(*expected):
+        for each in (first, second):
+            assert each.rows("SELECT v, n FROM t ORDER BY v") == list(expected)
+            assert each.rows("SELECT min(v), max(v), count(DISTINCT v) FROM t") == [
+                (expected[0][0], expected[-1][0], len(expected))
+            ]
+            for v, n in expected:
+                assert each.rows("SELECT n FROM t WHERE v = %s", [v]) == [(n,)]
+            below = [row for row in expected if row[0] in "cb"]
+            assert each.rows("SELECT v, n FROM t WHERE v <= 'b' ORDER BY v") == below
+
+    everywhere(("c", 0), ("b", 0))
+    first.connection.checkpoint()
+    second.commit("INSERT INTO t (v) VALUES ('a')")
+    everywhere(("c", 0), ("b", 0), ("a", 0))
+    second.commit("UPDATE t SET n = 1 WHERE v = 'b'")
+    first.commit("UPDATE t SET v = 'd' WHERE v = 'c'")
+    everywhere(("b", 1), ("a", 0), ("d", 0))
+    if shape != "keyless":
+        for sql in (
+            "INSERT INTO t (v) VALUES ('b')",
+            "UPDATE t SET v = 'b' WHERE v = 'd'",
+            "INSERT INTO t (v) SELECT 'b'::x",
+        ):
+            with pytest.raises(tique.IntegrityError):
+                second.run(sql)
+            second.connection.rollback()
+        keys = "v, a" if shape == "two columns" else "v"
+        back = second.run(
+            f"INSERT INTO t (v) VALUES ('b'), ('c') ON CONFLICT ({keys}) "
+            "DO UPDATE SET n = t.n + 1 RETURNING v, n"
+        ).fetchall()
+        assert sorted(back) == [("b", 2), ("c", 0)]
+        second.connection.rollback()
+        first.run("INSERT INTO t (v) VALUES ('c')")
+        second.run("INSERT INTO t (v) VALUES ('c')")
+        first.connection.commit()
+        with pytest.raises(tique.Error) as refused:
+            second.connection.commit()
+        assert refused.value.sqlstate in ("40001", "23505")
+        second.connection.rollback()
+        first.commit("DELETE FROM t WHERE v = 'c'")
+        with pytest.raises(tique.DataError):
+            first.run("INSERT INTO t (v) VALUES ('z')")
+        first.connection.rollback()
+    first.connection.checkpoint()
+    second.commit("DELETE FROM t WHERE v = 'a'")
+    assert second.run("DELETE FROM t WHERE v = 'b' RETURNING v, n").fetchall() == [
+        ("b", 1)
+    ]
+    second.connection.rollback()
+    everywhere(("b", 1), ("d", 0))
+    first.commit("ALTER TYPE x RENAME VALUE 'd' TO 'D'")
+    everywhere(("b", 1), ("D", 0))
+    first.close()
+    second.close()
+    first, second = process(), process()
+    everywhere(("b", 1), ("D", 0))
+
+
+def test_enumerations_in_foreign_keys(process):
+    """P9: the parent's and the child's are held, in each of two processes."""
+    first, second = process(), process()
+    first.commit("CREATE TYPE x AS ENUM ('b', 'a')")
+    first.commit("CREATE TABLE p (v x PRIMARY KEY)")
+    first.commit(
+        "CREATE TABLE c (id INTEGER PRIMARY KEY, v x DEFAULT 'a' "
+        "REFERENCES p ON UPDATE CASCADE ON DELETE SET DEFAULT)"
+    )
+    for name in ("p", "c"):
+        assert first.database.catalog.buffers(first.database.catalog.find(None, name))
+    first.commit("INSERT INTO p VALUES ('a')")
+    second.commit("INSERT INTO c VALUES (1, 'a')")
+    for each in (first, second):
+        for sql in ("DELETE FROM p", "INSERT INTO c VALUES (2, 'b')"):
+            with pytest.raises(tique.IntegrityError) as refused:
+                each.run(sql)
+                each.connection.commit()
+            assert refused.value.sqlstate == "23503"
+            each.connection.rollback()
+    first.run("DELETE FROM c")
+    first.run("DELETE FROM p")
+    second.run("INSERT INTO c VALUES (2, 'a')")
+    first.connection.commit()
+    with pytest.raises(tique.Error) as refused:
+        second.connection.commit()
+    assert refused.value.sqlstate in ("40001", "23503")
+    second.connection.rollback()
+    first.commit("INSERT INTO p VALUES ('a')")
+    second.commit("INSERT INTO c VALUES (1, 'a')")
+    first.connection.checkpoint()
+    for change, expected in (
+        ("UPDATE p SET v = 'b'", "b"),
+        ("INSERT INTO p VALUES ('a')", "b"),
+        ("DELETE FROM p WHERE v = 'b'", "a"),
+    ):
+        second.commit(change)
+        for each in (first, second):
+            assert each.rows("SELECT * FROM c") == [(1, expected)]

@@ -368,7 +368,9 @@ class _Enforcement:
         self, child: Table, key: ForeignKey, values: Iterable[Key | None]
     ) -> Iterator[Key | None]:
         """Keys of the parent as values of the child's columns."""
-        coercers = [coercer(child.columns[i].type) for i in key.columns]
+        columns = [child.columns[i] for i in key.columns]
+        # Names of an enumeration are the same in both.
+        coercers = [str if c.is_named else coercer(c.type) for c in columns]
         for value in values:
             if value is None:
                 yield None

@@ -399,9 +399,10 @@ class ManagedCatalog:
             or (
                 engine.keeps(column.type)
                 and not column.is_opaque
-                and position not in references
+                and (column.is_named or position not in references)
                 and (
                     not (table.is_keyless or position in keys)
+                    or column.is_named
                     or engine.compares(column.type)
                 )
             )

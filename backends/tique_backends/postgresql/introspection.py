@@ -71,7 +71,8 @@ SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
     JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
     WHERE r.rngtypid = u.oid AND r.rngcanonical = 0
       AND o.opcnamespace = 'pg_catalog'::regnamespace
-      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950))
+      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950)),
+  t.typtype = 'e'
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 CROSS JOIN LATERAL (WITH RECURSIVE below(oid, modifier) AS (
     SELECT a.atttypid, a.atttypmod UNION ALL
@@ -273,7 +274,7 @@ def _described(
     for row in ask(_COLUMNS, number):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
         identity, generated, length, storage, type_kind, collation, *others = row[7:]
-        is_deterministic, sequence, equality, domain, is_held = others
+        is_deterministic, sequence, equality, domain, is_held, is_named = others
         if column.lower() in _RESERVED:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -314,6 +315,7 @@ def _described(
                 equality=equality or "=",
                 domain=domain,
                 is_opaque=is_own(display) and not is_held,
+                is_named=is_named,
             )
         )
     if not columns:
