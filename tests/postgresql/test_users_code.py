@@ -306,15 +306,21 @@ def test_values_of_types_in_the_log(shop):
         "GRANT USAGE ON TYPE public.ours TO PUBLIC",
     )
     table = THEIRS.replace("v INTEGER", "v public.ours")
+    table = table.replace("m lair.mood", "m lair.mood, l lair.mood[]")
     try:
         lair = Lair(shop, table)
         found = lair.owner.database.catalog.find("lair", "theirs")
         assert lair.owner.database.catalog.buffers(found)
-        lair.owner.commit("INSERT INTO lair.theirs VALUES (3, 30, 'good')")
-        lair.owner.commit("UPDATE lair.theirs SET v = 11, m = 'good' WHERE id = 1")
+        lair.owner.commit("INSERT INTO lair.theirs VALUES (3, 30, 'good', '{good}')")
+        lair.owner.commit(
+            "UPDATE lair.theirs SET v = 11, m = 'good', l = '{good}' WHERE id = 1"
+        )
         shop.natively("ALTER DOMAIN public.ours OWNER TO stranger")
         lair.by_stranger(
             CODE["cast"],
+            "CREATE FUNCTION lair.moods(x TEXT) RETURNS lair.mood[] LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM lair.strike(); RETURN '{good}'; END $$",
+            "CREATE CAST (TEXT AS lair.mood[]) WITH FUNCTION lair.moods(TEXT)",
             "ALTER DOMAIN public.ours ADD CHECK (lair.holds(VALUE)) NOT VALID",
         )
         for each in (lair.owner, None):
@@ -322,7 +328,7 @@ def test_values_of_types_in_the_log(shop):
                 shop.restart()
                 each = shop.process()
             with suppress(tique.Error):
-                each.rows("SELECT sum(v), max(m) FROM lair.theirs")
+                each.rows("SELECT sum(v), max(m), max(l) FROM lair.theirs")
             with suppress(tique.Error):
                 each.connection.checkpoint()
             lair.expect_unharmed()

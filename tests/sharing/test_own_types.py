@@ -43,6 +43,16 @@ KINDS = {
         ["[1,2]", "[1.5,2)", "empty"],
         "[2,1]",
     ),
+    "array of an enumeration": (
+        "CREATE TYPE y AS ENUM ('b', 'a', 'c d'); CREATE DOMAIN x AS y[]",
+        ["{b,a}", '{{"c d",NULL}}', "[2:3]={a,b}"],
+        "{z}",
+    ),
+    "array of ranges": (
+        "CREATE TYPE y AS RANGE (subtype = float8); CREATE DOMAIN x AS y[]",
+        ['{"[1,2]",empty}', "{}", '{"[1.5,2)"}'],
+        '{"[2,1]"}',
+    ),
 }
 
 
@@ -55,7 +65,8 @@ def define(process, kind):
     types, values, _ = kind
     for statement in types.split("; "):
         process.commit(statement)
-    process.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v x, n INTEGER)")
+    own = "y[]" if "y[]" in types else "x"
+    process.commit(f"CREATE TABLE t (id INTEGER PRIMARY KEY, v {own}, n INTEGER)")
     for number, value in enumerate(values):
         process.run("INSERT INTO t VALUES (%s, %s::x, 0)", [number, str(value)])
     process.connection.commit()
@@ -238,8 +249,7 @@ def test_enumerations_in_foreign_keys(process):
     for each in (first, second):
         for sql in ("DELETE FROM p", "INSERT INTO c VALUES (2, 'b')"):
             with pytest.raises(tique.IntegrityError) as refused:
-                each.run(sql)
-                each.connection.commit()
+                each.commit(sql)
             assert refused.value.sqlstate == "23503"
             each.connection.rollback()
     first.run("DELETE FROM c")

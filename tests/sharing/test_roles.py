@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import tique
 from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
 from tests.sharing import test_bulk_writes, test_sharing
 from tests.sharing.playing import Process
+from tests.sharing.test_staged_locks import TYPES
 
 
 @pytest.fixture(params=[PostgreSQL, PlainPostgreSQL], ids=label)
@@ -51,6 +53,34 @@ def natively(engine, *statements):
     for sql in statements:
         connection.execute(sql)
     connection.close()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_staged_rows_wait_for_no_other_rows(process, kind):
+    """P6: a commit of a role whose rows are staged for their types."""
+    owner = process()
+    types, value = TYPES[kind]
+    for statement in types.split("; "):
+        owner.commit(statement)
+    owner.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v x)")
+    owner.commit(f"INSERT INTO t SELECT n, {value} FROM generate_series(1, 4) AS n")
+    guests = process(lock_timeout=0.5), process(lock_timeout=0.5)
+    held = (owner, *guests)
+    for number, each in enumerate(held, 1):
+        each.run("SELECT v FROM t WHERE id = %s FOR UPDATE", [number])
+    writer = process(lock_timeout=0.5)
+    writer.commit(f"INSERT INTO t SELECT 10, {value}")
+    writer.commit("UPDATE t SET v = NULL WHERE id = 4")
+    for number, each in enumerate(held, 1):
+        each.run("UPDATE t SET v = NULL WHERE id = %s", [number])
+    writer.run("UPDATE t SET v = NULL WHERE id = 2")
+    with pytest.raises(tique.OperationalError) as refused:
+        writer.connection.commit()
+    assert refused.value.sqlstate == "55P03"
+    writer.connection.rollback()
+    for each in held:
+        each.connection.commit()
+    assert writer.rows("SELECT count(*), count(v) FROM t") == [(5, 1)]
 
 
 for module in (test_sharing, test_bulk_writes):

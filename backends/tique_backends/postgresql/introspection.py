@@ -67,9 +67,9 @@ SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
     JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace
     WHERE m.nspname <> 'pg_catalog'),
   CASE t.typtype WHEN 'd' THEN format_type(t.oid, NULL) END,
-  u.typtype = 'e' OR EXISTS (SELECT FROM pg_catalog.pg_range AS r
+  e.typtype = 'e' OR EXISTS (SELECT FROM pg_catalog.pg_range AS r
     JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
-    WHERE r.rngtypid = u.oid AND r.rngcanonical = 0
+    WHERE r.rngtypid = e.oid AND r.rngcanonical = 0
       AND o.opcnamespace = 'pg_catalog'::regnamespace
       AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950)),
   t.typtype = 'e'
@@ -78,8 +78,10 @@ CROSS JOIN LATERAL (WITH RECURSIVE below(oid, modifier) AS (
     SELECT a.atttypid, a.atttypmod UNION ALL
     SELECT b.typbasetype, b.typtypmod FROM below
     JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype = 'd')
-  SELECT below.*, b.typtype FROM below
+  SELECT below.*, CASE b.typcategory WHEN 'A' THEN b.typelem ELSE b.oid END AS element
+  FROM below
   JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype <> 'd') AS u
+JOIN pg_catalog.pg_type AS e ON e.oid = u.element
 JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum

@@ -12,9 +12,11 @@ on DDL that happens without tique (rows), nor arrays of types with a length, whi
 query's CAST would cut and only staging judges.
 
 *Types of the application's.* A domain is its base type, and the engine is asked at each
-statement whether a row is in it (:attr:`Table.judges_rows`). Enumerations, and ranges whose
-text PostgreSQL's own functions read, are held as text (:func:`is_own`): each text is read
-by the type's input function, since a cast from TEXT may be a role's own code (P11).
+statement whether a row is in it (:attr:`Table.judges_rows`). Enumerations, ranges whose
+text PostgreSQL's own functions read, and arrays of both are held as text (:func:`is_own`):
+each text is read by the type's input function, since a cast from TEXT may be a role's own
+code (P11). To read a composite type's text, or that of an array of domains, may run the
+CHECK of a domain that their owner has put there since: their rows are staged.
 """
 
 from __future__ import annotations
@@ -106,9 +108,8 @@ def is_kept(type_name: str) -> bool:
 
 
 def is_own(type_name: str) -> bool:
-    """Whether a type is the application's or an extension's, and none of arrays."""
-    qualified = "." in type_name and not type_name.startswith("pg_catalog.")
-    return qualified and not type_name.endswith("[]")
+    """Whether a type, or that of an array's elements, is no type of PostgreSQL's own."""
+    return "." in type_name and not type_name.startswith("pg_catalog.")
 
 
 class KeepingCursor(psycopg.RawCursor[Row]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.postgresql.keeping import is_kept
+from tique_backends.postgresql.keeping import is_kept, is_own
 from tique_backends.postgresql.types import INTEGERS, has_modifier
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def arrays(table: Table, positions: Sequence[int]) -> str:
         f"CAST(${number} AS {carrier(type_name)}[])"
         for number, type_name in enumerate(types, 1)
     )
-    if not any(map(is_kept, types)):
+    if not any(map(_comes_as_text, types)):
         return f"unnest({items})"
     names = ", ".join(f"_{n}" for n in range(len(types)))
     values = ", ".join(carried(f"_{n}", name) for n, name in enumerate(types))
@@ -81,12 +81,21 @@ def array_parameters(
     ]
 
 
-def carrier(type_name: str) -> str:
-    """The type in which a column's values come in an array.
+def _comes_as_text(type_name: str) -> bool:
+    """Whether a column's values come in an array as texts.
 
     An array of arrays would be one of more dimensions.
     """
-    return "TEXT" if is_kept(type_name) else type_name
+    return is_kept(type_name) or _is_own_array(type_name)
+
+
+def _is_own_array(type_name: str) -> bool:
+    return is_own(type_name) and type_name.endswith("[]")
+
+
+def carrier(type_name: str) -> str:
+    """The type in which a column's values come in an array."""
+    return "TEXT" if _comes_as_text(type_name) else type_name
 
 
 def carried(text: str, type_name: str) -> str:
@@ -94,6 +103,11 @@ def carried(text: str, type_name: str) -> str:
 
     An element of an array has no length, precision or fields of its type.
     """
+    if _is_own_array(type_name):
+        # By the type's input function: a CAST may be a role's own code (P11).
+        pair = f"pg_catalog.json_build_object('_m', {text})"
+        record = f"pg_catalog.json_to_record({pair}) AS _r(_m {type_name})"
+        return f"(SELECT _m FROM {record})"
     is_whole = not is_kept(type_name) and not has_modifier(type_name)
     return text if is_whole else f"CAST({text} AS {type_name})"
 
