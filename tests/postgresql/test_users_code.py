@@ -186,7 +186,12 @@ def test_functions_with_the_owners_rights(lair, kind):
         connection.execute("SET constraint_exclusion = on")
         connection.execute("SET search_path = lair, pg_catalog, pg_temp")
         hand = Hand(connection, tables_of(lair.shop))
-        for row in ([0, 3, 30, None], [0, 3, None, None], [0, 1, {}, None]):
+        for row in (
+            [0, 3, 30, None],
+            [0, 3, None, None],
+            [0, 1, {}, None],
+            [0, 3, 30, "good"],
+        ):
             with suppress(psycopg.Error):
                 hand.append({"theirs": [row]})
         _each(

@@ -86,8 +86,9 @@ def everywhere(*processes):
 def test_a_commit_is_none_in_bulk(process, kind):
     owner = process()
     define(owner, kind)
-    table = owner.database.catalog.find(None, "t")
-    assert owner.database.catalog.buffers(table)
+    for each in (owner, process()):
+        catalog = each.database.catalog
+        assert catalog.buffers(catalog.find(None, "t"))
 
 
 def test_rows_of_every_state(process, kind):

@@ -6,9 +6,12 @@ import pytest
 
 import tique
 from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
-from tests.sharing import test_bulk_writes, test_sharing
+from tests.sharing import test_bulk_writes, test_own_types, test_sharing
 from tests.sharing.playing import Process
+from tests.sharing.test_own_types import kind
 from tests.sharing.test_staged_locks import TYPES
+
+__all__ = ["kind"]
 
 
 @pytest.fixture(params=[PostgreSQL, PlainPostgreSQL], ids=label)
@@ -45,6 +48,7 @@ def let_in(engine):
         f"CREATE ROLE ordinary LOGIN PASSWORD '{engine._cluster.password}'",
         "GRANT USAGE ON SCHEMA tique, public TO ordinary",
         "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO ordinary",
+        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO ordinary",
     )
 
 
@@ -55,11 +59,11 @@ def natively(engine, *statements):
     connection.close()
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_staged_rows_wait_for_no_other_rows(process, kind):
-    """P6: a commit of a role whose rows are staged for their types."""
+@pytest.mark.parametrize("name", TYPES)
+def test_rows_wait_for_no_other_rows(process, name):
+    """P6: a commit of a role, also of rows that are staged for their types."""
     owner = process()
-    types, value = TYPES[kind]
+    types, value = TYPES[name]
     for statement in types.split("; "):
         owner.commit(statement)
     owner.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v x)")
@@ -83,7 +87,7 @@ def test_staged_rows_wait_for_no_other_rows(process, kind):
     assert writer.rows("SELECT count(*), count(v) FROM t") == [(5, 1)]
 
 
-for module in (test_sharing, test_bulk_writes):
+for module in (test_sharing, test_bulk_writes, test_own_types):
     globals().update(
         {name: body for name, body in vars(module).items() if name.startswith("test_")}
     )

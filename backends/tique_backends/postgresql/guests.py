@@ -38,7 +38,6 @@ from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
-from tique_backends.postgresql.keeping import is_own
 from tique_backends.postgresql.log import encode_content
 from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.sequencer import (
@@ -336,11 +335,6 @@ class GuestEngine(PostgreSQLEngine):
     @override
     def _client(self) -> GuestSequencer:
         return GuestSequencer(self._presence)
-
-    @override
-    def keeps(self, type_name: str) -> bool:
-        # Its functions take no text for a value of another role's type.
-        return super().keeps(type_name) and not is_own(type_name)
 
     @override
     def session(self, *, logs_only: bool = False) -> Session:

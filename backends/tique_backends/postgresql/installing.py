@@ -20,6 +20,7 @@ from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.postgresql.bounds import INDEXES, STORED
+from tique_backends.postgresql.keeping import HELD
 from tique_backends.postgresql.limits import LIMIT
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.presence import (
@@ -160,6 +161,7 @@ def guests_script() -> str:
         ("{limit}", LIMIT),
         ("{no_row}", NO_ROW),
         ("{stored}", STORED),
+        ("{held}", HELD),
         ("{indexes}", INDEXES),
     ):
         script = script.replace(name, str(value))

@@ -8,7 +8,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
 from tique_backends.names import storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
-from tique_backends.postgresql.keeping import is_own
+from tique_backends.postgresql.keeping import HELD, is_own
 from tique_backends.postgresql.paths import without_path
 from tique_backends.postgresql.types import type_name
 from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, with_keys
@@ -67,11 +67,7 @@ SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
     JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace
     WHERE m.nspname <> 'pg_catalog'),
   CASE t.typtype WHEN 'd' THEN format_type(t.oid, NULL) END,
-  e.typtype = 'e' OR EXISTS (SELECT FROM pg_catalog.pg_range AS r
-    JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
-    WHERE r.rngtypid = e.oid AND r.rngcanonical = 0
-      AND o.opcnamespace = 'pg_catalog'::regnamespace
-      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950)),
+  {held},
   t.typtype = 'e'
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 CROSS JOIN LATERAL (WITH RECURSIVE below(oid, modifier) AS (
@@ -88,7 +84,7 @@ LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.a
 LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = a.attcollation
 LEFT JOIN pg_catalog.pg_namespace AS v ON v.oid = l.collnamespace
 WHERE a.attrelid = ANY(CAST($1 AS OID[])) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum"""
+ORDER BY a.attnum""".replace("{held}", HELD)
 
 _CUTTING_DOMAINS = """
 WITH RECURSIVE below(base, modifier) AS (

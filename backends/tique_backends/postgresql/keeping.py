@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 
     from psycopg.abc import AdaptContext
 
+HELD = """\
+e.typtype = 'e' OR EXISTS (SELECT FROM pg_catalog.pg_range AS r
+    JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
+    WHERE r.rngtypid = e.oid AND r.rngcanonical = 0
+      AND o.opcnamespace = 'pg_catalog'::regnamespace
+      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950))"""
+"""SQL: a type ``e`` of the application's is one whose text is held, and in arrays too."""
+
 _SCALARS = (
     *("real", "time without time zone", "time with time zone"),
     *("timestamp with time zone", "interval", "json", "jsonb", "inet", "cidr"),

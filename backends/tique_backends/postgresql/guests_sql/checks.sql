@@ -231,11 +231,12 @@ END
 $$;
 
 -- The columns of a table, and the form of a value in the log: the JSON type and a
--- pattern for its text, which any other of PostgreSQL's own types is logged as. A domain's
--- is that of its base. No JSON type: these roles log none.
+-- pattern for its text, which any other of PostgreSQL's own types is logged as, and those
+-- of others whose text PostgreSQL's own functions alone read. A domain's is that of its
+-- base. No JSON type: it is never in the log.
 CREATE FUNCTION tique.guest_columns(
     place regclass, OUT number integer, OUT name text, OUT type text, OUT is_key boolean,
-    OUT kind text, OUT pattern text
+    OUT kind text, OUT pattern text, OUT is_own boolean
 ) RETURNS SETOF record
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -245,17 +246,19 @@ BEGIN
     RETURN QUERY SELECT dense_rank() OVER (ORDER BY a.attnum)::integer, quote_ident(a.attname),
         format_type(t.oid, -1),
         coalesce(a.attnum = ANY (i.indkey::smallint[]), false),
-        coalesce(f.kind, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace
+        coalesce(f.kind, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace OR t.is_held
             THEN 'string' END),
-        coalesce(f.pattern, '')
+        coalesce(f.pattern, ''), t.typnamespace <> 'pg_catalog'::regnamespace
     FROM pg_attribute AS a CROSS JOIN LATERAL (
         WITH RECURSIVE below(oid) AS (
             SELECT a.atttypid
             UNION ALL SELECT d.typbasetype FROM below AS b
             JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd'
         )
-        SELECT d.oid, d.typnamespace FROM below AS b
-        JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype <> 'd'
+        SELECT d.oid, d.typnamespace, ({held}) AS is_held FROM below AS b
+        JOIN pg_type AS d ON d.oid = b.oid AND d.typtype <> 'd'
+        JOIN pg_type AS e ON e.oid = CASE d.typcategory WHEN 'A' THEN d.typelem
+            ELSE d.oid END
     ) AS t
     LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary
     LEFT JOIN (VALUES
@@ -302,7 +305,7 @@ BEGIN
         -- A cast from text to another role's type may be that role's code (P11).
         SELECT DISTINCT d.number, d.name, d.is_key, CASE
             WHEN d.type = 'bytea' THEN format('decode(_v._v->>%s, ''hex'')', d.number)
-            WHEN d.kind IS NULL THEN format('(SELECT _m FROM json_to_record('
+            WHEN d.is_own THEN format('(SELECT _m FROM json_to_record('
                 'json_build_object(''_m'', _v._v->>%s)) AS _r(_m %s))', d.number, d.type)
             ELSE format('CAST(_v._v->>%s AS %s)', d.number, d.type) END AS value
         FROM tique.guest_columns(place) AS d
