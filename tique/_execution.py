@@ -652,7 +652,7 @@ class Execution:
         except errors.Error as error:
             process.park_if_exiting()
             if isinstance(error, errors.SerializationError) and transaction is not None:
-                has_lost = True
+                has_lost = transaction.takes_turns
                 self.database.commits.note_conflict()
                 # No key: its values are the application's (P11).
                 logger.debug(
@@ -666,7 +666,8 @@ class Execution:
                         connection=self.number,
                     ),
                 )
-                self.contender.lose(transaction, error)
+                if has_lost:
+                    self.contender.lose(transaction, error)
                 if error.table is not None and error.key:
                     self.database.hot_keys.note_conflict(error.table, error.key)
             raise

@@ -12,6 +12,8 @@ the server (:mod:`tique.commit.locks`). The server sees no circle through memory
 each locker that waits has its own number locked first, and one that waits in memory waits in the server, too, for the
 other's number, shared: all edges are in one graph.
 
+*Numbers of two modes* are asked for in one request, each mode by a call, which locks the first ones that are free.
+
 *If a reply is lost* the call is repeated: to lock, or to give back, a second time changes
 nothing. A locker whose number got lost goes with the client.
 """
@@ -20,6 +22,8 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -29,7 +33,9 @@ from tique_backends.row_locks import RowLocks
 from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    Request = tuple[str, Sequence[int | Sequence[int]]]
 
 _LONGEST_WAIT = 1.0
 
@@ -49,22 +55,27 @@ class LeasedLocks(RowLocks):
     Parameters
     ----------
     call
-        Calls a function of the sequencer for this process's client, with numbers, and
-        perhaps a list of them.
+        Calls functions of the sequencer for this process's client, one after the other; each
+        is its name, numbers, and perhaps a list of them.
     """
 
-    def __init__(self, call: Callable[..., int]) -> None:
+    def __init__(self, call: Callable[[Sequence[Request]], list[int]]) -> None:
         super().__init__()
         self._call = call
-        self.locker = call("open_locker")
+        (self.locker,) = call([("open_locker", ())])
         self._is_awaitable = False
 
     @override
-    def try_lock(self, numbers: Sequence[int], *, shared: bool) -> int:
+    def try_lock(self, numbers: Sequence[tuple[int, bool]]) -> list[tuple[int, bool]]:
         self._expect_room(len(numbers))
-        count = self._ask(numbers, shared=shared)
-        self._count += count
-        return count
+        parts = _parts(numbers)
+        locked = [
+            (number, shared)
+            for (part, shared), count in zip(parts, self._ask(*parts), strict=True)
+            for number in part[:count]
+        ]
+        self._count += len(locked)
+        return locked
 
     @override
     def lock(self, number: int, *, shared: bool, patience: float | None) -> None:
@@ -76,7 +87,7 @@ class LeasedLocks(RowLocks):
                 left = _LONGEST_WAIT if latest is None else latest - time.monotonic()
                 # Without any time it would not wait, and lose its place.
                 wait = max(0.001, min(left, _LONGEST_WAIT))
-                if self._ask([number], shared=shared, seconds=wait):
+                if self._ask(([number], shared), seconds=wait) == [1]:
                     self._count += 1
                     return
                 if latest is not None and time.monotonic() >= latest:
@@ -92,49 +103,61 @@ class LeasedLocks(RowLocks):
 
     def _let_wait(self) -> None:
         if not self._is_awaitable:
-            self._ask([self.locker], shared=False)
+            self._ask(([self.locker], False))
             self._is_awaitable = True
 
     @override
     def wait_for(self, other: RowLocks) -> None:
         self._let_wait()
         if isinstance(other, LeasedLocks) and other._is_awaitable:
-            self._ask([other.locker], shared=True, seconds=0.001)
+            self._ask(([other.locker], True), seconds=0.001)
 
     @override
     def end_wait(self) -> None:
-        self._ask((), shared=False)
+        self._ask(((), False))
 
     def _ask(
-        self, numbers: Sequence[int], *, shared: bool, seconds: float = 0.0
-    ) -> int:
+        self, *parts: tuple[Sequence[int], bool], seconds: float = 0.0
+    ) -> list[int]:
         milliseconds = int(seconds * 1000)
-        answer = self._call("lock", self.locker, shared, milliseconds, numbers)
-        if answer in _LOST:
+        answers = self._call(
+            [
+                ("lock", (self.locker, shared, milliseconds, numbers))
+                for numbers, shared in parts
+            ]
+        )
+        for answer in _LOST.keys() & set(answers):
             message, sqlstate = _LOST[answer]
             raise EngineError(ErrorKind.OPERATIONAL, message, sqlstate)
-        return answer
+        return answers
 
     @override
     def unlock(self, numbers: Sequence[tuple[int, bool]]) -> None:
-        for shared in (False, True):
-            given = [number for number, mode in numbers if mode == shared]
-            if given:
-                self._call("unlock", self.locker, shared, given)
+        parts = _parts(sorted(numbers, key=itemgetter(1)))
+        if parts:
+            self._call(
+                [("unlock", (self.locker, mode, given)) for given, mode in parts]
+            )
         self._count -= len(numbers)
 
     @override
     def are_there(self) -> bool:
         try:
-            return self._call("lock", self.locker, False, 0, ()) == 0
+            return self._call([("lock", (self.locker, False, 0, ()))]) == [0]
         except (FencedError, ConnectionLostError):
             return False
 
     @override
     def interrupt(self) -> None:
-        self._call("interrupt_locker", self.locker)
+        self._call([("interrupt_locker", (self.locker,))])
 
     @override
     def close(self) -> None:
         with suppress(EngineError):
-            self._call("close_locker", self.locker)
+            self._call([("close_locker", (self.locker,))])
+
+
+def _parts(numbers: Iterable[tuple[int, bool]]) -> list[tuple[list[int], bool]]:
+    """Numbers that follow one another in one mode, and that mode."""
+    parts = groupby(numbers, itemgetter(1))
+    return [([number for number, _ in part], shared) for shared, part in parts]

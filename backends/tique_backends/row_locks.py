@@ -16,7 +16,7 @@ all processes' are: one for another transaction of the process too (:meth:`RowLo
 
 *A lock that is granted* means that no other process commits the row from now on until it is
 released, and that each commit of it that began before is followed, when the locking one
-has waited for what :meth:`SharedSequencer.begun` says. A commit takes its timestamp, and
+has waited for what :meth:`SharedSequencer.position` says. A commit takes its timestamp, and
 then looks for locks on its keys, in one statement: if there is one, the statement fails, and
 the timestamp with it. (In MonetDB both are done under one mutex.) A locking transaction has its lock, and then asks which timestamps
 are taken. Both are in one order at the server, so one at least sees the other: the commit
@@ -87,8 +87,8 @@ class RowLocks(ABC):
             )
 
     @abstractmethod
-    def try_lock(self, numbers: Sequence[int], *, shared: bool) -> int:
-        """Lock as many of the first numbers as are free; return how many that are."""
+    def try_lock(self, numbers: Sequence[tuple[int, bool]]) -> list[tuple[int, bool]]:
+        """Lock numbers that are free, each shared or not; return which are locked."""
 
     @abstractmethod
     def lock(self, number: int, *, shared: bool, patience: float | None) -> None:

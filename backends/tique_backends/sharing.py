@@ -284,7 +284,7 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def position(self) -> Position:
-        """Return the sequencer's state; for λ, and for operators."""
+        """Return the sequencer's state: its sts of no later moment than its cts."""
 
     @abstractmethod
     def logged(self, after: int) -> Sequence[Row]:
@@ -332,10 +332,6 @@ class SharedSequencer(ABC):
     @abstractmethod
     def row_locks(self) -> RowLocks:
         """Begin to lock rows for a transaction."""
-
-    def begun(self) -> int:
-        """Return the last timestamp of the commits that have begun before this call."""
-        return self.position().cts
 
     @abstractmethod
     def expect_alone(self, session: Session) -> None:

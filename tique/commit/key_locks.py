@@ -230,13 +230,9 @@ class KeyLocks:
 
     def _give(self, waiter: _Waiter, key: LockKey) -> None:
         self._of.setdefault(waiter.owner, {}).setdefault(key, waiter.sequence)
-        lock = self._held.get(key)
-        if lock is None:
-            lock = _Lock()
-            lock.admit(waiter.owner, shared=waiter.shared)
-            self._held[key] = lock
-        else:
-            lock.admit(waiter.owner, shared=waiter.shared)
+        lock = self._held.get(key) or _Lock()
+        lock.admit(waiter.owner, shared=waiter.shared)
+        self._held[key] = lock
 
     def cancel(self, owner: int) -> None:
         """Let a transaction's wait for a lock fail, if it waits; from any thread."""
@@ -328,7 +324,6 @@ class KeyLocks:
                 own.pop(key, None)
             if not own:
                 self._of.pop(owner, None)
-            self._changed.notify_all()
 
     def _hand_on(self, key: LockKey, lock: _Lock) -> None:
         while lock.waiters and lock.admits(
@@ -336,5 +331,6 @@ class KeyLocks:
         ):
             self._give(lock.waiters[0], key)
             self._waits.pop(lock.waiters.popleft().owner, None)
+            self._changed.notify_all()
         if not lock.owners:
             del self._held[key]

@@ -45,6 +45,7 @@ lets no other commit pass before that outcome is looked up.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tique import errors
@@ -64,7 +65,14 @@ from tique.commit.server_locks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
     from tique.commit.lock_keys import LockKey
     from tique.commit.server_locks import ServerLocks
@@ -164,6 +172,15 @@ class Locks(KeyLocks):
             self._waits.pop(owner, None)
             self._cancelled.discard(owner)
 
+    @contextmanager
+    def _waiting(self, owner: int) -> Iterator[Callable[[Hashable], None]]:
+        """Wait in the server in this context, for what is told meanwhile."""
+        try:
+            yield lambda user: self._note_wait(owner, user)
+        finally:
+            self._waits.pop(owner, None)
+            self._cancelled.discard(owner)
+
     def _naming(
         self, owner: int, keys: Iterable[LockKey], error: BaseException
     ) -> errors.Error | None:
@@ -192,23 +209,15 @@ class Locks(KeyLocks):
             The wait was cancelled (SQLSTATE 57014).
         """
         assert self.server is not None
-        has_waited = False
-
-        def note(user: Hashable) -> None:
-            nonlocal has_waited
-            has_waited = True
-            self._note_wait(owner, user)
-
+        self.has_waited(owner)
         try:
-            self.server.reserve(owner, claims, patience, lasting, note)
+            with self._waiting(owner) as waits:
+                self.server.reserve(owner, claims, patience, lasting, waits)
         except errors.Error as error:
             if error.sqlstate == CANCELLED:
                 raise
             return None
-        finally:
-            self._waits.pop(owner, None)
-            self._cancelled.discard(owner)
-        return has_waited
+        return self.has_waited(owner)
 
     def lock_written(
         self,
@@ -390,16 +399,8 @@ class Locks(KeyLocks):
             if rows:
                 self.lock(owner, in_order(rows), 0, patience)
             if staged:
-                try:
-                    self.server.lock_tables(
-                        owner,
-                        staged,
-                        patience,
-                        lambda user: self._note_wait(owner, user),
-                    )
-                finally:
-                    self._waits.pop(owner, None)
-                    self._cancelled.discard(owner)
+                with self._waiting(owner) as waits:
+                    self.server.lock_tables(owner, staged, patience, waits)
         while True:
             self._committing[owner] = transaction
             if not self._held:
@@ -451,13 +452,8 @@ class Locks(KeyLocks):
     ) -> None:
         """Wait for locks of other processes that a commit has met, and have them."""
         assert self.server is not None
-        try:
-            self.server.lock_numbers(
-                owner, numbers, patience, lambda user: self._note_wait(owner, user)
-            )
-        finally:
-            self._waits.pop(owner, None)
-            self._cancelled.discard(owner)
+        with self._waiting(owner) as waits:
+            self.server.lock_numbers(owner, numbers, patience, waits)
 
     def leave(self, owner: int) -> None:
         """End a commit; idempotent."""

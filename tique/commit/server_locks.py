@@ -133,11 +133,11 @@ class _Held:
         return None
 
     def note(
-        self, number: int, users: Iterable[Hashable], *, shared: bool
+        self, mode: _Mode, users: Iterable[Hashable]
     ) -> list[tuple[_Mode, Hashable]]:
         """Note that it has a number, and for whom; what is new of that."""
         with self.mutex:
-            return self._note((number, shared), users)
+            return self._note(mode, users)
 
     def note_if_there(
         self, number: int, user: Hashable, *, shared: bool
@@ -400,19 +400,16 @@ class ServerLocks:
             held = self._of(owner)
             new: list[tuple[_Mode, Hashable]] = []
             try:
+                missing: dict[_Mode, list[Hashable]] = {}
                 for wanted, shared in parts:
-                    missing = _note_what_is_there(held, wanted, new, shared=shared)
+                    for number, user in wanted:
+                        noted = held.note_if_there(number, user, shared=shared)
+                        if noted is None:
+                            missing.setdefault((number, shared), []).append(user)
+                        new.extend(noted or ())
                     if lasting is not None:
                         held.reserved.update(user for _, user in wanted)
-                    _lock_missing(
-                        held,
-                        missing,
-                        patience,
-                        new,
-                        waits,
-                        shared=shared,
-                        lasting=lasting,
-                    )
+                _lock_missing(held, missing, patience, new, waits, lasting=lasting)
             except BaseException:
                 held.drop_uses(new)
                 raise
@@ -461,59 +458,39 @@ class ServerLocks:
             self.release(owner)
 
 
-def _note_what_is_there(
-    held: _Held,
-    wanted: Iterable[tuple[int, Hashable]],
-    new: list[tuple[_Mode, Hashable]],
-    *,
-    shared: bool,
-) -> dict[int, list[Hashable]]:
-    """Note uses of numbers that it has; the others, each with its users."""
-    missing: dict[int, list[Hashable]] = {}
-    for number, user in wanted:
-        noted = held.note_if_there(number, user, shared=shared)
-        if noted is None:
-            missing.setdefault(number, []).append(user)
-        else:
-            new.extend(noted)
-    return missing
-
-
 def _lock_missing(
     held: _Held,
-    missing: dict[int, list[Hashable]],
+    missing: dict[_Mode, list[Hashable]],
     patience: float | None,
     new: list[tuple[_Mode, Hashable]],
     waits: Callable[[Hashable], None],
     *,
-    shared: bool,
     lasting: float | None,
 ) -> None:
     """Lock numbers in their order: as many as are free at once, and wait for the next."""
-    rest = list(missing)
 
-    def note(count: int) -> None:
+    def note(modes: Iterable[_Mode]) -> None:
         if lasting is not None:
             held.reserved_until = time.monotonic() + lasting
-        for number in rest[:count]:
-            new.extend(held.note(number, missing[number], shared=shared))
-        del rest[:count]
+        for mode in modes:
+            new.extend(held.note(mode, missing.pop(mode)))
 
-    while rest:
-        note(held.session.try_lock(rest, shared=shared))
-        if not rest:
+    while missing:
+        note(held.session.try_lock(list(missing)))
+        if not missing:
             break
         if patience == 0:
             raise lock_not_available()
         if lasting is None:
             held.drop_reserved()
+        number, shared = mode = next(iter(missing))
         with held.waiting():
-            waits(missing[rest[0]][0])
+            waits(missing[mode][0])
             try:
-                held.session.lock(rest[0], shared=shared, patience=patience)
+                held.session.lock(number, shared=shared, patience=patience)
             finally:
                 waits(None)
-        note(1)
+        note([mode])
 
 
 def deadlock() -> errors.SerializationError:

@@ -47,7 +47,8 @@ turn, and before it waits for a row lock it gives all of them back. A transactio
 close a circle with one that waits for its second reservation: that ends with the victim that the server
 chooses, or when the first one lapses. A reservation that is refused, for whatever reason, is done without.
 
-*READ COMMITTED* locks the rows that its statements write, and reserves none.
+*READ COMMITTED* locks the rows that its statements write, and reserves none. Its readers wait for no transaction, and
+one that loses all the same is not waited for: only a statement in autocommit, which locks none in the server, takes turns.
 """
 
 from __future__ import annotations
@@ -81,7 +82,12 @@ def come_to(
     contender = transaction.contender
     if contender is None or not contender.turns.are_contested:
         return
-    if transaction.read_only or table.is_temporary or any(transaction.writes.values()):
+    if (
+        not transaction.takes_turns
+        or transaction.read_only
+        or table.is_temporary
+        or any(transaction.writes.values())
+    ):
         return
     if transaction.locks.of(transaction.txid):
         # Others wait for its row locks: it waits for no turn.

@@ -334,6 +334,11 @@ class Transaction(KeyedRows):
         """Whether all of its statements have the same snapshot."""
         return self.isolation is not _READ_COMMITTED
 
+    @property
+    def takes_turns(self) -> bool:
+        """Whether its next attempt, once it has lost, has a turn; or it waits in a queue."""
+        return self.has_one_snapshot or self.is_single
+
     def statement(self) -> _StatementScope:
         """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
         return _StatementScope(self)

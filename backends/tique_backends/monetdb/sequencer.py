@@ -441,9 +441,13 @@ class MonetDBSequencer(SteppedSequencer):
 
     @override
     def row_locks(self) -> RowLocks:
-        return LeasedLocks(self._call_for_locks)
+        return LeasedLocks(
+            lambda requests: [self._call_for_locks(*each) for each in requests]
+        )
 
-    def _call_for_locks(self, function: str, *arguments: int | Sequence[int]) -> int:
+    def _call_for_locks(
+        self, function: str, arguments: Sequence[int | Sequence[int]]
+    ) -> int:
         places = [_NUMBER] + [
             _NUMBER if isinstance(argument, int) else "?" for argument in arguments
         ]

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
+    from tique_backends.leased_locks import Request
     from tique_backends.postgresql.presence import Presence
     from tique_backends.records import CommitRecord, Row
     from tique_backends.row_locks import RowLocks
@@ -540,15 +541,16 @@ class PostgreSQLSequencer(AppendingSequencer):
     def row_locks(self) -> RowLocks:
         return LeasedLocks(self._call_for_locks)
 
-    def _call_for_locks(self, function: str, *arguments: int | Sequence[int]) -> int:
-        places = ", ".join(f"${place + 2}" for place in range(len(arguments)))
-        values = [
-            argument if isinstance(argument, int) else _array(argument)
-            for argument in arguments
-        ]
-        sql = f'SELECT tique."{function}"({", ".join(("$1", places)[: 1 + bool(places)])})'
-        ((answer,),) = self._ask(sql, [self._client, *values])
-        return int(answer or 0)
+    def _call_for_locks(self, requests: Sequence[Request]) -> list[int]:
+        calls = []
+        values: list[int | str] = [self._client]
+        for function, arguments in requests:
+            first = len(values) + 1
+            values += [a if isinstance(a, int) else _array(a) for a in arguments]
+            places = [1, *range(first, len(values) + 1)]
+            calls.append(f'tique."{function}"({", ".join(f"${n}" for n in places)})')
+        (answers,) = self._ask(f"SELECT {', '.join(calls)}", values)
+        return [int(answer or 0) for answer in answers]
 
     @override
     def expect_alone(self, session: Session) -> None:
