@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tique_backends.names import (
 from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tique_backends.records import Row
     from tique_rewriter.schema import ComputedKey, ForeignKey
@@ -71,6 +72,15 @@ def computed_equality(key: ComputedKey, left: str, right: str) -> str:
 
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""
+
+    integers: Collection[str] = ()
+    """The types whose values are told from others by a list of literals."""
+    most_listed = math.inf
+    """Up to so many of them such a list is the fastest form."""
+    overlays_in_parts = False
+    """Whether the rows that an overlay adds are a part of their own."""
+    no_rows = "WHERE FALSE"
+    """The end of a query that has no rows."""
 
     def quote(self, identifier: str) -> str:
         """Quote an identifier."""
@@ -143,13 +153,57 @@ class Forms(ABC):
         )
 
     @abstractmethod
+    def typed(self, value: Any, type_name: str) -> str:
+        """A literal of a value, of exactly that type."""
+
+    def carried(self, name: str, type_name: str) -> str:
+        """A value of that type, which a column of :meth:`known_rows` has."""
+        return name
+
+    @abstractmethod
+    def known_rows(
+        self,
+        table: Table,
+        positions: Sequence[int],
+        values: Sequence[Sequence[Any]],
+        alias: str,
+    ) -> str:
+        """A source of rows whose columns at ``positions`` have these ``values``.
+
+        Its columns are called ``_0``, ``_1`` … by position.
+        """
+
+    def stored_list(
+        self, table: Table, columns: Sequence[int], prefix: str = ""
+    ) -> str:
+        """Columns of the storage table, as another subquery may be joined with them."""
+        return key_list(table, columns, prefix)
+
+    def _seen(self, *queries: str, several: bool = True) -> tuple[str, ...]:
+        """Parenthesised queries, as a statement reads their rows.
+
+        ``several`` if they may have rows of several sources.
+        """
+        return queries
+
     def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
         """A parenthesised query of one constant row, or of no row (None).
 
         It has the columns at ``columns``, which the row knows.
         """
+        if row is None:
+            names = key_list(table, columns)
+            return f"(SELECT {names} FROM {storage_name(table)} {self.no_rows})"
+        items = ", ".join(
+            self._item(table, i, self.typed(row[i], table.columns[i].type))
+            for i in columns
+        )
+        return f"(SELECT {items})"
 
-    @abstractmethod
+    def _item(self, table: Table, position: int, text: str) -> str:
+        column = table.columns[position]
+        return f"{text}{collated(column)} AS {quote(column.name)}"
+
     def overlay(
         self,
         table: Table,
@@ -165,6 +219,59 @@ class Forms(ABC):
         have the bound values and know the columns at ``columns``, of which at least one
         is not bound.
         """
+        head, guards = self._guarding(table)
+        conditions = [self._equality(table, i, value) for i, value in bound.items()]
+        conditions += guards
+        join = ""
+        if keys:
+            join, excluded = self._excluded(table, bound, keys)
+            conditions += excluded
+        kept = (
+            f"{head}SELECT {self.stored_list(table, columns, '_s.')} "
+            f"FROM {storage_name(table)} AS _s{join}"
+            f"{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
+        )
+        if not rows:
+            return self._seen(f"({kept})", several=False)
+        free = [i for i in columns if i not in bound]
+        values = [[row[i] for row in rows] for i in free]
+        added = self._constants(table, columns, bound, values)
+        if self.overlays_in_parts:
+            return self._seen(f"({kept})", f"({added})")
+        return self._seen(f"({kept} UNION ALL {added})")
+
+    def _guarding(self, table: Table) -> tuple[str, list[str]]:
+        """The head and conditions of a query that fails when its table is gone."""
+        return "", []
+
+    def _equality(self, table: Table, position: int, value: Any) -> str:
+        """A condition: the column of ``_s`` has a value, which is exactly of its type."""
+        column = table.columns[position]
+        return f"_s.{quote(column.name)} = {self.typed(value, column.type)}"
+
+    def _excluded(
+        self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
+    ) -> tuple[str, list[str]]:
+        """A join and conditions by which the key of ``_s`` is none of ``keys``.
+
+        The columns in ``bound`` are the same in all of them and need no comparing.
+        """
+        free = [n for n, i in enumerate(table.primary_key) if i not in bound]
+        if not free:
+            return "", ["FALSE"]
+        positions = [table.primary_key[n] for n in free]
+        first = table.columns[positions[0]]
+        is_listed = first.type in self.integers and len(keys) <= self.most_listed
+        if len(free) == 1 and is_listed:
+            items = ", ".join(str(int(key[free[0]])) for key in keys)
+            return "", [f"_s.{quote(first.name)} NOT IN ({items})"]
+        return self._unlike(table, positions, [[key[n] for key in keys] for n in free])
+
+    @abstractmethod
+    def _unlike(
+        self, table: Table, positions: Sequence[int], values: Sequence[Sequence[Any]]
+    ) -> tuple[str, list[str]]:
+        """A join and conditions by which ``_s`` has none of these values there."""
 
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
         """Whether a join of two tables that come in so many parts is made of theirs.
@@ -185,11 +292,12 @@ class Forms(ABC):
         All of them have the values ``bound``; ``values`` has a sequence for each of
         the other ``columns``, of which there is at least one.
         """
-        if not values[0]:
-            return self.constant(table, columns, None)
-        return f"({self._constants(table, columns, bound, values)})"
+        query = self.constant(table, columns, None)
+        if values[0]:
+            query = f"({self._constants(table, columns, bound, values)})"
+        (found,) = self._seen(query, several=False)
+        return found
 
-    @abstractmethod
     def _constants(
         self,
         table: Table,
@@ -198,6 +306,19 @@ class Forms(ABC):
         values: Sequence[Sequence[Any]],
     ) -> str:
         """The same for at least one row, without parentheses."""
+        types = [column.type for column in table.columns]
+        items = ", ".join(
+            self._item(
+                table,
+                i,
+                self.typed(bound[i], types[i])
+                if i in bound
+                else self.carried(f"_x._{i}", types[i]),
+            )
+            for i in columns
+        )
+        free = [i for i in columns if i not in bound]
+        return f"SELECT {items} FROM {self.known_rows(table, free, values, '_x')}"
 
     @abstractmethod
     def cast(self, text: str, type_name: str) -> str:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from tique_backends.forms import Forms, difference, together
 from tique_backends.names import (
     cache_name,
-    collated,
     column_list,
     key_equality,
-    key_list,
-    quote,
     storage_name,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 
@@ -54,16 +47,6 @@ class ServerForms(Forms):
     storage_first = True
     """Whether storage rows come before the versions that are added to them."""
 
-    @abstractmethod
-    def typed(self, value: Any, type_name: str) -> str:
-        """A literal of a value, of exactly that type."""
-
-    def stored_list(
-        self, table: Table, columns: Sequence[int], prefix: str = ""
-    ) -> str:
-        """Columns of the storage table, as another subquery may be joined with them."""
-        return key_list(table, columns, prefix)
-
     def images(self, table: Table) -> list[str]:
         """Expressions that differ between rows that are equal and not the same.
 
@@ -83,9 +66,9 @@ class ServerForms(Forms):
     ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         if table.is_keyless:
-            return self._keyless(table, versions, appended=appended)
+            return self._seen(*self._keyless(table, versions, appended=appended))
         parts = self._kept(table, versions), self._current(table, versions, flat=flat)
-        return parts if self.storage_first else parts[::-1]
+        return self._seen(*(parts if self.storage_first else parts[::-1]))
 
     def _keyless(
         self, table: Table, versions: str, *, appended: bool
@@ -116,15 +99,3 @@ class ServerForms(Forms):
             f"FROM {storage_name(table)} AS _s "
             f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
         )
-
-    @override
-    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
-        if row is None:
-            names = key_list(table, columns)
-            return f"(SELECT {names} FROM {storage_name(table)} WHERE FALSE)"
-        items = ", ".join(
-            f"{self.typed(row[i], table.columns[i].type)}{collated(table.columns[i])} "
-            f"AS {quote(table.columns[i].name)}"
-            for i in columns
-        )
-        return f"(SELECT {items})"

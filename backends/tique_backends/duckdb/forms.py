@@ -34,7 +34,7 @@ from tique_backends.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
@@ -45,6 +45,9 @@ _LITERAL_KEYS = 8
 
 _LITERAL_VALUES = 24
 """Up to so many values single literals beat lists."""
+
+_SINGLE_READS = 16
+"""Up to so many keys a UNION ALL of index look-ups beats a join with the keys."""
 
 
 def stage_name(table: Table) -> str:
@@ -158,6 +161,10 @@ def newest_in_order(
 class DuckDBForms(Forms):
     """The forms that measured fastest on DuckDB."""
 
+    integers = INTEGERS
+    most_listed = _LITERAL_KEYS
+    no_rows = "LIMIT 0"
+
     @override
     def stage(self, table: Table) -> str:
         return stage_name(table)
@@ -176,7 +183,7 @@ class DuckDBForms(Forms):
         columns = column_list(table)
         if appended:
             # A join would lose the order of the rows (and take 8 ms per million).
-            return (
+            return self._seen(
                 f"(SELECT {columns} FROM {storage_name(table)})",
                 f"(SELECT {columns} FROM {versions})",
             )
@@ -186,84 +193,44 @@ class DuckDBForms(Forms):
                 f"UNION ALL SELECT {columns} FROM {versions} WHERE NOT _deleted)"
             )
             gone = f"{versions} WHERE _deleted"
-            return (f"({difference(table, rows, gone, images(table))})",)
+            return self._seen(f"({difference(table, rows, gone, images(table))})")
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         current = versions if flat else f"({newest(table, versions, '_cts')})"
-        return (
+        return self._seen(
             f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
             f"ANTI JOIN {versions} AS _v ON {same})",
             f"(SELECT {columns} FROM {current} WHERE NOT _deleted)",
         )
 
     @override
-    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
-        if row is None:
-            names = key_list(table, columns)
-            return f"(SELECT {names} FROM {storage_name(table)} LIMIT 0)"
-        items = ", ".join(self._item(table, i, literal(row[i])) for i in columns)
-        return f"(SELECT {items})"
+    def typed(self, value: Any, type_name: str) -> str:
+        return converted(literal(value), type_name)
 
     @override
-    def overlay(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        keys: Sequence[Row],
-        rows: Sequence[Row],
-    ) -> tuple[str, ...]:
-        conditions = [equality(table, i, value, "_s.") for i, value in bound.items()]
-        join, excluded = self._excluded(table, bound, keys)
-        conditions += excluded
-        query = (
-            f"SELECT {key_list(table, columns, '_s.')} FROM {storage_name(table)} "
-            f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
-        )
-        if not rows:
-            return (f"({query})",)
-        free = [i for i in columns if i not in bound]
-        added = [[row[i] for row in rows] for i in free]
-        return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
+    def carried(self, name: str, type_name: str) -> str:
+        return converted(name, type_name)
 
     @override
-    def _constants(
+    def known_rows(
         self,
         table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
+        positions: Sequence[int],
         values: Sequence[Sequence[Any]],
+        alias: str,
     ) -> str:
-        free = [i for i in columns if i not in bound]
-        items = ", ".join(
-            self._item(table, i, literal(bound[i]) if i in bound else f"_{i}")
-            for i in columns
-        )
-        return f"SELECT {items} FROM {known_rows(table, free, values, '_x')}"
+        return known_rows(table, positions, values, alias)
 
-    def _item(self, table: Table, position: int, text: str) -> str:
-        column = table.columns[position]
-        return f"{converted(text, column.type)} AS {quote(column.name)}"
+    @override
+    def _equality(self, table: Table, position: int, value: Any) -> str:
+        return equality(table, position, value, "_s.")
 
-    def _excluded(
-        self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
+    @override
+    def _unlike(
+        self, table: Table, positions: Sequence[int], values: Sequence[Sequence[Any]]
     ) -> tuple[str, list[str]]:
-        """A join or a condition by which the key of ``_s`` is none of ``keys``.
-
-        The columns in ``bound`` are the same in all of them and need no comparing.
-        """
-        free = [n for n, i in enumerate(table.primary_key) if i not in bound]
-        positions = [table.primary_key[n] for n in free]
-        columns = [table.columns[i] for i in positions]
-        if (
-            len(free) == 1
-            and columns[0].type in INTEGERS
-            and len(keys) <= _LITERAL_KEYS
-        ):
-            items = ", ".join(str(int(key[free[0]])) for key in keys)
-            return "", [f"_s.{quote(columns[0].name)} NOT IN ({items})"]
-        values = [[key[n] for key in keys] for n in free]
         excluded = known_rows(table, positions, values, "_x")
-        return f" ANTI JOIN {excluded} ON {listed_equality(table, positions)}", []
+        same = listed_equality(table, positions)
+        return f" ANTI JOIN {excluded} ON {same}", []
 
     @override
     def cast(self, text: str, type_name: str) -> str:
@@ -340,37 +307,10 @@ class GatheredForms(DuckDBForms):
     """
 
     @override
-    def scan(
-        self,
-        table: Table,
-        sts: int,
-        *,
-        staged: int | None,
-        appended: bool = False,
-        flat: bool = False,
-    ) -> tuple[str, ...]:
-        parts = super().scan(table, sts, staged=staged, appended=appended, flat=flat)
-        return (_gathered(together(parts)),)
-
-    @override
-    def overlay(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        keys: Sequence[Row],
-        rows: Sequence[Row],
-    ) -> tuple[str, ...]:
-        parts = super().overlay(table, columns, bound, keys, rows)
-        return (_gathered(together(parts)),) if rows else parts
-
-
-def _gathered(query: str) -> str:
-    return f"(SELECT * FROM {query} AS _u LIMIT 100%)"
-
-
-_SINGLE_READS = 16
-"""Up to so many keys a UNION ALL of index look-ups beats a join with the keys."""
+    def _seen(self, *queries: str, several: bool = True) -> tuple[str, ...]:
+        if not several:
+            return queries
+        return (f"(SELECT * FROM {together(queries)} AS _u LIMIT 100%)",)
 
 
 def row_query(table: Table, read: Sequence[int], key: Row) -> str:

@@ -37,7 +37,7 @@ from typing_extensions import override
 
 from tique_backends.forms import together
 from tique_backends.monetdb.literals import quoted, typed
-from tique_backends.monetdb.names import comparable, equality, same_rows, stage_name
+from tique_backends.monetdb.names import comparable, same_rows, stage_name
 from tique_backends.monetdb.types import INTEGERS, is_text, text_length
 from tique_backends.names import (
     cache_name,
@@ -50,7 +50,7 @@ from tique_backends.names import (
 from tique_backends.server_forms import ServerForms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
@@ -147,16 +147,6 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
     )
 
 
-def _still_there(table: Table) -> str:
-    """The head of a query that fails when the table is gone, and costs it nothing.
-
-    MonetDB looks the names in WITH up, and plans nothing of it unless it is read.
-    """
-    if table.is_temporary:
-        return ""
-    return f"WITH _there AS (SELECT _cts FROM {cache_name(table)}) "
-
-
 class MonetDBForms(ServerForms):
     """The forms that measured fastest on MonetDB.
 
@@ -169,6 +159,7 @@ class MonetDBForms(ServerForms):
     # MonetDB appends the second part to the first: the other way round it copies storage
     # twice.
     storage_first = False
+    integers = INTEGERS
 
     def __init__(self, *, hides_keys: bool = False) -> None:
         super().__init__()
@@ -186,11 +177,17 @@ class MonetDBForms(ServerForms):
     def stored(self, table: Table) -> str:
         if table.is_temporary:
             return storage_name(table)
-        return (
-            f"({_still_there(table)}"
-            f"SELECT {self.stored_list(table, range(len(table.columns)))} "
-            f"FROM {storage_name(table)})"
-        )
+        head, _ = self._guarding(table)
+        columns = self.stored_list(table, range(len(table.columns)))
+        return f"({head}SELECT {columns} FROM {storage_name(table)})"
+
+    @override
+    def _guarding(self, table: Table) -> tuple[str, list[str]]:
+        # MonetDB looks the names in WITH up, and plans nothing of it unless it is read: so
+        # it costs the query nothing.
+        if table.is_temporary:
+            return "", []
+        return f"WITH _there AS (SELECT _cts FROM {cache_name(table)}) ", []
 
     @override
     def stored_list(
@@ -227,78 +224,27 @@ class MonetDBForms(ServerForms):
         return super().point(table, sts, compared, staged=staged)
 
     @override
-    def overlay(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        keys: Sequence[Row],
-        rows: Sequence[Row],
-    ) -> tuple[str, ...]:
-        conditions = [equality(table, i, value, "_s.") for i, value in bound.items()]
-        join = ""
-        if keys:
-            join, condition = self._excluded(table, bound, keys)
-            conditions.append(condition)
-        query = (
-            f"{_still_there(table)}"
-            f"SELECT {self.stored_list(table, columns, '_s.')} "
-            f"FROM {storage_name(table)} AS _s{join}"
-            f"{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
-        )
-        if not rows:
-            return (f"({query})",)
-        free = [i for i in columns if i not in bound]
-        added = [[row[i] for row in rows] for i in free]
-        return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
-
-    @override
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
         # MonetDB itself joins in parts, if only one of them does.
         return wide and parts > 1 and others > 1
 
     @override
-    def _constants(
+    def known_rows(
         self,
         table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
+        positions: Sequence[int],
         values: Sequence[Sequence[Any]],
+        alias: str,
     ) -> str:
-        free = [i for i in columns if i not in bound]
-        items = ", ".join(
-            (typed(bound[i], table.columns[i].type) if i in bound else f"_x._{i}")
-            + f" AS {quote(table.columns[i].name)}"
-            for i in columns
-        )
-        rows = list(zip(*values, strict=True))
-        return f"SELECT {items} FROM {known_rows(table, free, rows, '_x')}"
+        return known_rows(table, positions, zip(*values, strict=True), alias)
 
-    def _excluded(
-        self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
-    ) -> tuple[str, str]:
-        """A join and a condition by which the key of ``_s`` is none of ``keys``.
-
-        The columns in ``bound`` are the same in all of them and need no comparing.
-        """
-        free = [n for n, i in enumerate(table.primary_key) if i not in bound]
-        if not free:
-            return "", "FALSE"
-        positions = [table.primary_key[n] for n in free]
-        columns = [table.columns[i] for i in positions]
-        if len(free) == 1 and columns[0].type in INTEGERS:
-            items = ", ".join(str(int(key[free[0]])) for key in keys)
-            return "", f"_s.{quote(columns[0].name)} NOT IN ({items})"
-        values = [[key[n] for n in free] for key in keys]
-        return self._unlike(table, positions, values)
-
+    @override
     def _unlike(
-        self, table: Table, positions: Sequence[int], rows: Sequence[Sequence[Any]]
-    ) -> tuple[str, str]:
-        """A join and a condition by which ``_s`` is like none of these rows."""
-        excluded = known_rows(table, positions, rows, "_x")
+        self, table: Table, positions: Sequence[int], values: Sequence[Sequence[Any]]
+    ) -> tuple[str, list[str]]:
+        excluded = self.known_rows(table, positions, values, "_x")
         same = listed_equality(table, positions)
-        return "", f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"
+        return "", [f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"]
 
     @override
     def cast(self, text: str, type_name: str) -> str:
@@ -358,38 +304,8 @@ class ApartForms(MonetDBForms):
     """The forms for statements with IN, ANY or ALL of a subquery, LATERAL, or such windows."""
 
     @override
-    def scan(
-        self,
-        table: Table,
-        sts: int,
-        *,
-        staged: int | None,
-        appended: bool = False,
-        flat: bool = False,
-    ) -> tuple[str, ...]:
-        parts = super().scan(table, sts, staged=staged, appended=appended, flat=flat)
-        return (_unmoved(together(parts)),)
-
-    @override
-    def overlay(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        keys: Sequence[Row],
-        rows: Sequence[Row],
-    ) -> tuple[str, ...]:
-        return (_unmoved(together(super().overlay(table, columns, bound, keys, rows))),)
-
-    @override
-    def constants(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        values: Sequence[Sequence[Any]],
-    ) -> str:
-        return _unmoved(super().constants(table, columns, bound, values))
+    def _seen(self, *queries: str, several: bool = True) -> tuple[str, ...]:
+        return (f"(SELECT * FROM {together(queries)} AS _u LIMIT {_ALL})",)
 
     @override
     def _current(self, table: Table, versions: str, *, flat: bool) -> str:
@@ -412,15 +328,11 @@ class ApartForms(MonetDBForms):
 
     @override
     def _unlike(
-        self, table: Table, positions: Sequence[int], rows: Sequence[Sequence[Any]]
-    ) -> tuple[str, str]:
-        excluded = known_rows(table, positions, rows, "_x")
+        self, table: Table, positions: Sequence[int], values: Sequence[Sequence[Any]]
+    ) -> tuple[str, list[str]]:
+        excluded = self.known_rows(table, positions, values, "_x")
         same = listed_equality(table, positions)
-        return f" LEFT JOIN {excluded} ON {same}", f"_x._{positions[0]} IS NULL"
-
-
-def _unmoved(query: str) -> str:
-    return f"(SELECT * FROM {query} AS _u LIMIT {_ALL})"
+        return f" LEFT JOIN {excluded} ON {same}", [f"_x._{positions[0]} IS NULL"]
 
 
 def storage_query(table: Table, read: Sequence[int], condition: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tique_backends.monetdb.literals import read_as, typed
+from tique_backends.monetdb.literals import read_as
 from tique_backends.monetdb.types import is_text
 from tique_backends.names import quote, stage_label
 
@@ -40,12 +40,6 @@ def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> 
         f"({left}{name} IS NULL AND {right}{name} IS NULL))"
         for name in names
     )
-
-
-def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
-    """``k = value``, for a value that is exactly of the column's type."""
-    column = table.columns[position]
-    return f"{prefix}{quote(column.name)} = {typed(value, column.type)}"
 
 
 def comparable(text: str, type_name: str) -> str:

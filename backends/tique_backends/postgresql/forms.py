@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tique_backends.names import cache_name, collated, key_list, quote, storage_name
+from tique_backends.names import cache_name, key_list, quote, storage_name
 from tique_backends.postgresql.literals import (
     array_parameter,
     array_parameters,
     arrays,
     carried,
-    equality,
     listed,
     typed,
 )
@@ -24,7 +23,7 @@ from tique_backends.postgresql.types import INTEGERS, assigned, comparable_type
 from tique_backends.server_forms import ServerForms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
@@ -48,6 +47,9 @@ def known_rows(
 
 class PostgreSQLForms(ServerForms):
     """The forms for PostgreSQL."""
+
+    integers = INTEGERS
+    overlays_in_parts = True
 
     @override
     def stage(self, table: Table) -> str:
@@ -88,28 +90,8 @@ class PostgreSQLForms(ServerForms):
         return images(table)
 
     @override
-    def overlay(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        keys: Sequence[Row],
-        rows: Sequence[Row],
-    ) -> tuple[str, ...]:
-        conditions = [equality(table, i, value) for i, value in bound.items()]
-        if not table.is_temporary:
-            conditions.append(still_there(table))
-        if keys:
-            conditions.append(self._excluded(table, bound, keys))
-        kept = (
-            f"(SELECT {key_list(table, columns)} FROM {storage_name(table)}"
-            f"{' WHERE ' if conditions else ''}{' AND '.join(conditions)})"
-        )
-        if not rows:
-            return (kept,)
-        free = [i for i in columns if i not in bound]
-        added = [[row[i] for row in rows] for i in free]
-        return kept, f"({self._constants(table, columns, bound, added)})"
+    def _guarding(self, table: Table) -> tuple[str, list[str]]:
+        return "", [] if table.is_temporary else [still_there(table)]
 
     @override
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
@@ -117,47 +99,28 @@ class PostgreSQLForms(ServerForms):
         return parts * others > 1
 
     @override
-    def _constants(
+    def carried(self, name: str, type_name: str) -> str:
+        return carried(name, type_name)
+
+    @override
+    def known_rows(
         self,
         table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
+        positions: Sequence[int],
         values: Sequence[Sequence[Any]],
+        alias: str,
     ) -> str:
-        free = [i for i in columns if i not in bound]
-        items = ", ".join(
-            (
-                typed(bound[i], table.columns[i].type)
-                if i in bound
-                else carried(f"_x._{i}", table.columns[i].type)
-            )
-            + f"{collated(table.columns[i])} AS {quote(table.columns[i].name)}"
-            for i in columns
-        )
-        return f"SELECT {items} FROM {known_rows(table, free, values, '_x')}"
+        return known_rows(table, positions, values, alias)
 
-    def _excluded(
-        self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
-    ) -> str:
-        """A condition by which a row's key is none of ``keys``.
-
-        The columns in ``bound`` are the same in all of them and need no comparing.
-        """
-        free = [n for n, i in enumerate(table.primary_key) if i not in bound]
-        if not free:
-            return "FALSE"
-        positions = [table.primary_key[n] for n in free]
-        columns = [table.columns[i] for i in positions]
-        if len(free) == 1 and columns[0].type in INTEGERS:
-            items = ", ".join(str(int(key[free[0]])) for key in keys)
-            return f"{quote(columns[0].name)} NOT IN ({items})"
+    @override
+    def _unlike(
+        self, table: Table, positions: Sequence[int], values: Sequence[Sequence[Any]]
+    ) -> tuple[str, list[str]]:
         # Neither side has NULLs.
-        values = [[key[n] for key in keys] for n in free]
+        excluded = known_rows(table, positions, values, "_x")
         names = ", ".join(f"_{i}" for i in positions)
-        return (
-            f"({key_list(table, positions)}) NOT IN (SELECT {names} "
-            f"FROM {known_rows(table, positions, values, '_x')})"
-        )
+        mine = key_list(table, positions, "_s.")
+        return "", [f"({mine}) NOT IN (SELECT {names} FROM {excluded})"]
 
     @override
     def cast(self, text: str, type_name: str) -> str:

@@ -44,13 +44,6 @@ def typed(value: Any, type_name: str) -> str:
     return f"CAST({quoted(text)} AS {type_name})"
 
 
-def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
-    """``k = value``, for a value that is exactly of the column's type."""
-    column = table.columns[position]
-    name = column.name.replace('"', '""')
-    return f'{prefix}"{name}" = {typed(value, column.type)}'
-
-
 def arrays(table: Table, positions: Sequence[int]) -> str:
     """A source of rows, of one parameter per column: see :func:`array_parameters`.
 
