@@ -48,6 +48,7 @@ from tique_rewriter.locking import (
     plan_locking_subqueries,
     without_rows,
 )
+from tique_rewriter.maintenance import plan_tidying
 from tique_rewriter.materialized import plan_create_materialized, plan_refresh
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
@@ -81,7 +82,6 @@ from tique_rewriter.temporary import (
     plan_drop_temporary_views,
     plan_temporary_view,
 )
-from tique_rewriter.tidying import plan_tidying
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.types import TYPES, plan_comment, plan_type
 from tique_rewriter.view_changes import through_view

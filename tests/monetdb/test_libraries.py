@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tique_backends.monetdb.server import ServerError, libraries
-from tique_backends.monetdb.server.libraries import monetdb_libraries
+from tique_backends.monetdb.server import ServerError, process
+from tique_backends.monetdb.server.process import monetdb_libraries
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_they_are_fetched_once(cache, monkeypatch):
 
 def test_what_is_not_the_known_file_is_not_used(cache, monkeypatch):
     """P11: another library in a mirror is refused."""
-    monkeypatch.setattr(libraries, "_SHA256", "0" * 64)
+    monkeypatch.setattr(process, "_SHA256", "0" * 64)
     with pytest.raises(ServerError, match="not the file that was expected"):
         monetdb_libraries()
     assert list(cache.iterdir()) == []
@@ -69,12 +69,12 @@ def test_a_folder_that_others_may_write_to_is_not_used(cache):
     ("name", "value"), [("system", "Darwin"), ("machine", "aarch64")]
 )
 def test_another_kind_of_machine_is_refused(cache, monkeypatch, name, value):
-    monkeypatch.setattr(libraries.platform, name, lambda: value)
+    monkeypatch.setattr(process.platform, name, lambda: value)
     with pytest.raises(ServerError, match=f"{value}.* a MonetDB server of your own"):
         monetdb_libraries()
 
 
 def test_a_machine_without_glibc_is_refused(cache, monkeypatch):
-    monkeypatch.setattr(libraries.platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(process.platform, "libc_ver", lambda: ("", ""))
     with pytest.raises(ServerError, match="glibc"):
         monetdb_libraries()

@@ -54,13 +54,12 @@ from tique_backends.monetdb.forms import (
 )
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.keeping import are_shown_otherwise, shown_rows
-from tique_backends.monetdb.literals import quoted
+from tique_backends.monetdb.literals import quoted, substituted
 from tique_backends.monetdb.log import NOW, encode_commits
 from tique_backends.monetdb.names import stage_columns, stage_name
 from tique_backends.monetdb.paths import setting_schema
 from tique_backends.monetdb.reply import Reply, read_reply
 from tique_backends.monetdb.results import MonetDBResult, read_table
-from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS
 from tique_backends.names import (
     cache_name,
