@@ -37,18 +37,17 @@ from tique_rewriter.session import (
     Scope,
     SessionPlan,
     SetCharacteristics,
+    SetConstraints,
     SetSetting,
     ShowSetting,
 )
-from tique_rewriter.session_constraints import SetConstraints
+from tique_rewriter.session_calls import Notify, SetConfig
 from tique_rewriter.session_cursors import CloseCursor, DeclareCursor, FetchCursor
-from tique_rewriter.session_notify import Notify
 from tique_rewriter.session_prepare import (
     Deallocate,
     ExecuteStatement,
     PrepareStatement,
 )
-from tique_rewriter.session_set_config import SetConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -60,14 +60,15 @@ from tique_rewriter.qualified import without_database, without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session import Nothing, SessionPlan
-from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
-from tique_rewriter.session_notify import (
+from tique_rewriter.session_calls import (
     may_notify,
+    may_set_config,
     plan_notify,
     plan_notifying_query,
+    plan_set_config,
 )
+from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
-from tique_rewriter.session_set_config import may_set_config, plan_set_config
 from tique_rewriter.session_statements import (
     analyzes,
     explain_options,

@@ -3,6 +3,8 @@
 Which of the engine's settings may be changed is the backend's business: a plan has the
 setting's name and its values, as they are written. A value is a literal or a word; an
 expression is refused, because it might be one of anything.
+
+*SET CONSTRAINTS:* when the deferrable constraints of a transaction are checked.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from tique_rewriter.source import Source
 
 if TYPE_CHECKING:
     from tique_rewriter.source import Word
+
 
 _Error = TypeVar("_Error", bound=RewriteError)
 
@@ -284,3 +287,27 @@ def unread(source: Source, error: _Error) -> _Error:
 def _refused(source: Source, word: Word) -> UnsupportedSQL:
     advice = "a setting takes words and literals"
     return refused(source, f'"{source.raw(word)}" here', word.start, advice)
+
+
+@dataclass(frozen=True)
+class SetConstraints(SessionPlan):
+    """SET CONSTRAINTS; without ``names`` all of them.
+
+    A name has its schema, which is empty if it was not given.
+    """
+
+    names: tuple[tuple[str, str], ...] | None
+    is_deferred: bool
+
+
+def plan_set_constraints(source: Source) -> SetConstraints:
+    """Return the plan of SET CONSTRAINTS … DEFERRED or IMMEDIATE."""
+    cursor = Cursor(rest_of(source))
+    cursor.accept("CONSTRAINTS")
+    names = [] if cursor.accept("ALL") else cursor.names()
+    mode = cursor.accept("DEFERRED", "IMMEDIATE")
+    if not mode:
+        rest = cursor.source
+        raise rest.syntax("DEFERRED or IMMEDIATE is missing", rest.words[-1].start)
+    finish(cursor)
+    return SetConstraints(0, (), tuple(names) or None, mode == "DEFERRED")

@@ -9,11 +9,11 @@ from tique_rewriter.maintenance import MAINTAINING_VERBS, plan_maintenance
 from tique_rewriter.session import (
     SETTING_VERBS,
     plan_discard,
+    plan_set_constraints,
     plan_setting,
     plan_use,
     rest_of,
 )
-from tique_rewriter.session_constraints import plan_set_constraints
 from tique_rewriter.session_describe import (
     DESCRIBING_VERBS,
     plan_description,

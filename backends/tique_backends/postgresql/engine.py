@@ -23,7 +23,7 @@ from tique_backends.names import cache_name, column_list, key_list, quote, stora
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
-from tique_backends.postgresql.functions import functions, hidden_calls
+from tique_backends.postgresql.functions import Volatility, functions, hidden_calls
 from tique_backends.postgresql.installing import (
     Form,
     expect_nobody_of_before,
@@ -47,7 +47,6 @@ from tique_backends.postgresql.types import (
 )
 from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES, expect_hashes
 from tique_backends.postgresql.views import views
-from tique_backends.postgresql.volatility import Volatility
 from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:

@@ -24,16 +24,14 @@ from tique.query.statements.definition import (
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
 from tique.query.statements.locking import LockingSelectStatement
-from tique.query.statements.materialized import (
-    CreateMaterializedStatement,
-    RefreshMaterializedStatement,
-)
 from tique.query.statements.merging import MergeStatement
 from tique.query.statements.objects import (
+    CreateMaterializedStatement,
     DefineMacroStatement,
     DefineObjectsStatement,
     DefineViewsStatement,
     GrantStatement,
+    RefreshMaterializedStatement,
     RenameSchemaStatement,
     TidyStatement,
 )
