@@ -101,7 +101,8 @@ def versions_of(
     Columns that the log lacks are ``MISSING``.
     """
     for commit in commits:
-        if commit.cts not in fences:
+        # A schema change is there with its entry, fenced or not (tique.timeline.following).
+        if commit.defines or commit.cts not in fences:
             for row, deleted in _versions(table, commit, aside):
                 yield commit.cts, row, deleted
 

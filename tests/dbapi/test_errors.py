@@ -37,7 +37,11 @@ ERRORS = [
 
 
 def test_tree():
-    classes = {n: c for n, c in vars(errors).items() if inspect.isclass(c)}
+    classes = {
+        name: value
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, BaseException)
+    }
     assert {name: c.__base__.__name__ for name, c in classes.items()} == TREE
 
 

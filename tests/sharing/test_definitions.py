@@ -279,6 +279,32 @@ def test_who_joins_during_a_definition(pair, process, pool, monkeypatch):
     assert first.rows("SELECT * FROM u") == [(1,)]
 
 
+def test_who_joins_before_a_definition_is_finished(pair, process, pool, monkeypatch):
+    """P1, P5: definitions, and the rows that came with them, are of one moment."""
+    first, _ = pair
+
+    def migrate():
+        for statement in (
+            "BEGIN",
+            "CREATE TABLE u (id INTEGER PRIMARY KEY)",
+            "UPDATE t SET v = 5 WHERE id = 1",
+        ):
+            first.connection.execute(statement)
+        first.connection.commit()
+
+    with waiting(monkeypatch, sequencer_of(first), "finish") as (arrived, go_on):
+        migrating = pool.submit(migrate)
+        assert arrived.wait(10)
+        joining = pool.submit(process)
+        with pytest.raises(TimeoutError):
+            joining.result(0.5)
+        go_on.set()
+        migrating.result(10)
+    third = joining.result(20)
+    assert third.rows("SELECT v FROM t WHERE id = 1") == [(5,)]
+    assert third.rows("SELECT * FROM u") == []
+
+
 @pytest.mark.parametrize("step", ["hold", "snapshot", "folds", "reload"])
 def test_defined_between_a_joiners_steps(pair, process, monkeypatch, step):
     """P9."""

@@ -20,8 +20,8 @@ after its versions. One thread follows at a time.
 
 *DDL.* A schema change has a log entry of its own. The catalog is read again before
 anything is published that the same step covers, so that no versions of a new table are
-missed; versions of a dropped table are ignored. A fenced entry counts too: the change took
-effect with it, though it was never acknowledged.
+missed; versions of a dropped table are ignored. A fenced entry counts too, with the versions of its
+transaction (P5): the change took effect with it, though it was never acknowledged.
 
 *No table that is newer than the snapshot (P1).* A table that was made, altered or renamed has a
 new number, and the entry has these. Storage has rows of it that an older snapshot does not
@@ -160,7 +160,8 @@ class Follower:
                 versions.folded_until = folded
         entries = self._entries(snapshot, 0)
         for commit in self._shared.read(entries, catalog.by_id()):
-            if commit.cts <= snapshot.sts and commit.cts not in snapshot.fences:
+            counts = commit.defines or commit.cts not in snapshot.fences
+            if commit.cts <= snapshot.sts and counts:
                 self._publish(commit.cts, self._read(commit))
         self._sequencer.recover(sts=snapshot.sts, txid=epoch_start)
 
@@ -197,7 +198,8 @@ class Follower:
                 self._is_torn = True
                 for cts in stamps:
                     own = self._own.pop(cts, None)
-                    if cts not in snapshot.fences:
+                    defines = cts in logged and logged[cts].defines
+                    if defines or cts not in snapshot.fences:
                         if own is not None:
                             self._publish(cts, own)
                         elif cts in logged:

@@ -27,6 +27,10 @@ two statements in two processes, each of which began when both processes had joi
 each other, from the first second on. What a transaction had locked before the first other process joined, no other
 one sees: it may lose at its commit.
 
+*Definitions of an unfinished schema change (P1).* The engine shows a schema change from its COMMIT on, before its timestamp
+is finished. A process that opens then has read a catalog that no snapshot may use yet, and its rows without their versions: it waits for the
+timestamp, which is fenced if its process has died, and follows it before the first transaction begins.
+
 *A time limit.* The client of a role that is not trusted to finish soon loses a barrier that
 it keeps for too long, and nothing else: its anchor and its lease hold, so the above
 holds for reads. That the commit is aborted it learns in COMMIT or from
@@ -187,9 +191,16 @@ class SharedTimeline(Timeline):
         # Schema changes after this snapshot are followed.
         snapshot = self._shared.snapshot(0)
         self._catalog.reload(session)
+        # One that is in the catalog and not finished has its entry in the log by now.
+        entries = self._shared.logged(snapshot.sts)
+        commits = self._shared.read(entries, self._catalog.by_id())
+        ahead = [commit.cts for commit in commits if commit.defines]
         self.follower.load(snapshot, self._ids.current.start)
         # From here on the thread follows too.
         self._anchor = anchor
+        if ahead:
+            self.wait(max(ahead))
+            self.catch_up()
         return restored
 
     @override
