@@ -233,10 +233,13 @@ def _check_types(source: Source, mine: Column, other: Column, clause: Clause) ->
     spellings = source.rules.type_spellings
     if are_comparable(mine, other, spellings):
         return
-    if mine.collation == other.collation and may_be_same_type(
-        mine.type, other.type, spellings
+    # A catalog's types have schemas, and its columns of a domain the domain's type.
+    # When the table is there, both have one.
+    if mine.collation == other.collation and any(
+        may_be_same_type(mine.type, name, spellings)
+        for name in (other.type, other.domain)
+        if name is not None
     ):
-        # A catalog's types have schemas. When the table is there, both have one.
         return
     raise source.unsupported(
         f"a FOREIGN KEY of {mine.type} that references {other.type}",
