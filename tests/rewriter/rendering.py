@@ -15,7 +15,6 @@ from tique_rewriter import (
     maintenance,
     plan,
     session,
-    session_constraints,
     session_cursors,
     session_describe,
     session_notify,
@@ -393,7 +392,7 @@ def _session(made: session.SessionPlan) -> str:
         case session_cursors.FetchCursor():
             verb = "move" if made.moves else "fetch"
             return f"{verb} {made.towards.value} {made.count} of {made.name}"
-        case session_constraints.SetConstraints(names=names):
+        case session.SetConstraints(names=names):
             listed = "all" if names is None else ", ".join(map(".".join, names))
             return f"constraints {listed}: {made.is_deferred}"
         case session_set_config.SetConfig():
