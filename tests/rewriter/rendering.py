@@ -15,11 +15,10 @@ from tique_rewriter import (
     maintenance,
     plan,
     session,
+    session_calls,
     session_cursors,
     session_describe,
-    session_notify,
     session_prepare,
-    session_set_config,
     temporary,
     truncate,
 )
@@ -395,13 +394,13 @@ def _session(made: session.SessionPlan) -> str:
         case session.SetConstraints(names=names):
             listed = "all" if names is None else ", ".join(map(".".join, names))
             return f"constraints {listed}: {made.is_deferred}"
-        case session_set_config.SetConfig():
+        case session_calls.SetConfig():
             return " | ".join(
                 f"{_kernel(s.name, None)} = {_kernel(s.value, None)} "
                 f"local {_kernel(s.is_local, None)} AS {s.result}"
                 for s in made.settings
             )
-        case session_notify.Notify(result=result):
+        case session_calls.Notify(result=result):
             message = f"{_kernel(made.channel, None)}, {_kernel(made.payload, None)}"
             return f"notify {message}{f' AS {result}' if result else ''}"
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
