@@ -76,7 +76,7 @@ CROSS JOIN LATERAL (WITH RECURSIVE below(oid, modifier) AS (
     JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype = 'd')
   SELECT below.*, CASE b.typcategory WHEN 'A' THEN b.typelem ELSE b.oid END AS element
   FROM below
-  JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype <> 'd') AS u
+  JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype <> 'd' LIMIT 1) AS u
 JOIN pg_catalog.pg_type AS e ON e.oid = u.element
 JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
