@@ -136,6 +136,20 @@ def test_the_applications_statements_are(connection):
     assert plan(connection) == before
 
 
+def test_those_of_tiques_own_connections_are_not_the_applications(connection):
+    """P6: a search for a circle of locks is not compiled, under the mutex of commits."""
+    engine = connection._database.engine
+    with closing(engine._presence.connect_own()) as own:
+        assert own.ask("SHOW jit") == [("off",)]
+    assert engine._presence.ask("SHOW jit") == [("off",)]
+    assert connection.execute("SHOW jit").fetchone() == ("on",)
+    connection.execute("SET jit = off")
+    connection.execute("RESET jit")
+    assert connection.execute("SHOW jit").fetchone() == ("on",)
+    with closing(engine.session()) as session:
+        assert session.execute("SHOW jit").fetch_all() == [("on",)]
+
+
 def test_they_cost_small_changes_nothing(connection):
     """A statement by key asks the engine as often as without them."""
 

@@ -82,7 +82,8 @@ _Asked = TypeVar("_Asked", "Connection", "Presence")
 
 
 def _on_own_path(asked: _Asked) -> _Asked:
-    asked.ask(f"SELECT {path_locked('FALSE')}")
+    # The sequencer's search for a circle, under its mutex, would be compiled each time.
+    asked.ask(f"SELECT {path_locked('FALSE')}, set_config('jit', 'off', FALSE)")
     return asked
 
 
