@@ -13,10 +13,9 @@ import pytest
 
 import tique
 
-pytestmark = [
-    pytest.mark.postgresql,
-    pytest.mark.written_for(["postgresql"], reason="its functions and settings"),
-]
+pytestmark = pytest.mark.written_for(
+    ["postgresql"], reason="its functions and settings"
+)
 
 SAME = {
     "lastval after a sequence's nextval": (

@@ -299,7 +299,8 @@ class Locks(KeyLocks):
     ) -> list[LockKey]:
         """What a transaction locks of rows: that it has seen those that it has merged.
 
-        These themselves, too, for other processes, unless one waits here.
+        These themselves, too, for other processes; unless one waits here, which has them in
+        memory (:meth:`lock_beyond`).
         """
         own = self.of(owner)
         found = []
@@ -310,6 +311,26 @@ class Locks(KeyLocks):
             if not is_merged or (everywhere and not self.is_taken(owner, key)):
                 found.append(key)
         return found
+
+    def lock_beyond(
+        self, owner: int, keys: Iterable[LockKey], patience: float | None
+    ) -> None:
+        """Lock rows that it has merged in the server alone, where one waits here for them.
+
+        That one waits for their merging keys first, and has nothing that this one waits for.
+
+        Raises
+        ------
+        SerializationError, OperationalError
+            As :meth:`lock`.
+        """
+        own = self.of(owner)
+        asked = [k for k in keys if merging_key(k) in own and self.is_taken(owner, k)]
+        if self.server is not None and asked:
+            with self._waiting(owner) as waits:
+                self.server.lock(
+                    owner, in_order(asked), patience, shared=False, waits=waits
+                )
 
     def is_taken(self, owner: int, key: LockKey) -> bool:
         """Whether another transaction of this process has locked a row."""

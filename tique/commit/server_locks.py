@@ -483,7 +483,8 @@ def _lock_missing(
             raise lock_not_available()
         if lasting is None:
             held.drop_reserved()
-        number, shared = mode = next(iter(missing))
+        mode, *_ = missing
+        number, shared = mode
         with held.waiting():
             waits(missing[mode][0])
             try:

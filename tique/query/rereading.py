@@ -283,6 +283,8 @@ def _has_newest(transaction: Transaction, wanted: _Wanted) -> bool:
     keys = in_order(locks.to_lock(txid, rows, everywhere=everywhere))
     locks.has_waited(txid)
     locks.lock_written(txid, keys, sequence, patience, everywhere=everywhere)
+    if everywhere:
+        locks.lock_beyond(txid, rows, patience)
     locks.settle(txid, keys, patience)
     locks.lock_merged(
         txid, in_order(wanted.merged), sequence, patience, everywhere=everywhere
