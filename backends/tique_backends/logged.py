@@ -94,15 +94,14 @@ def versions_of(
     table: Table,
     commits: Iterable[LoggedCommit],
     aside: Aside,
-    fences: Container[int] = (),
+    excluded: Container[int],
 ) -> Iterator[tuple[int, Row, bool]]:
-    """A table's versions in those commits that are not fenced.
+    """A table's versions in those commits that are not excluded.
 
     Columns that the log lacks are ``MISSING``.
     """
     for commit in commits:
-        # A schema change is there with its entry, fenced or not (tique.timeline.following).
-        if commit.defines or commit.cts not in fences:
+        if commit.cts not in excluded:
             for row, deleted in _versions(table, commit, aside):
                 yield commit.cts, row, deleted
 

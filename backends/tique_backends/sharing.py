@@ -3,6 +3,12 @@
 One sequencer in the server orders all processes' commits. Each process is a *client* of
 it with a lease: when that runs out, the client's snapshots no longer hold λ back, and
 its unfinished timestamps are in doubt until another client fences them.
+
+*Fences (P5, P6).* A commit is there if the log has its entry, and no fence its timestamp; the table of
+fences says so to every reader that asks the engine. The client that fences looks at the log when no COMMIT for the
+timestamp can come any more. An entry that *defines* belongs to an engine transaction that has changed the engine's
+own catalog, which no reader can overlook: so there is no fence then, and no version is dropped. The sequencer
+finishes both kinds alike: of its list in memory :meth:`SharedSnapshot.counts` makes that of the table.
 """
 
 from __future__ import annotations
@@ -64,10 +70,9 @@ def expect_none(others: int) -> None:
 
 
 class SharedSnapshot(NamedTuple):
-    """A timestamp up to which all are finished, and those below that count as aborted.
+    """A timestamp up to which all are finished, and those below that no client did.
 
-    The latter are the *fences*: log entries with these timestamps count for nothing.
-    ``entries`` are the result of :meth:`SharedSequencer.logged`, if the log was read in
+    The latter are the *fences*. ``entries`` are the result of :meth:`SharedSequencer.logged`, if the log was read in
     the same request, and ``clients`` the number of processes, this one too.
     """
 
@@ -76,6 +81,10 @@ class SharedSnapshot(NamedTuple):
     entries: Sequence[Row] | None = None
     moment: int = 0
     clients: int = 1
+
+    def counts(self, commit: CommitRecord) -> bool:
+        """Whether a commit is there: it is not fenced, or there is no fence for it."""
+        return commit.defines or commit.cts not in self.fences
 
 
 class Anchor(NamedTuple):

@@ -36,7 +36,8 @@ there. Bulk writes go this way on every engine, with a barrier for a timestamp.
 
 *If the process dies*, or is stopped for longer than its lease: before a batch is
 certified, no other process knows of it. From then on its timestamps hold sts back until
-another process fences them; a fenced commit counts as aborted whatever the log has.
+another process fences them; a fenced commit counts as aborted whatever the log has, unless it defines
+(:mod:`tique_backends.sharing`).
 Once they are finished it is committed. A process acknowledges a commit only when it has
 finished it itself, so that no acknowledged commit is ever fenced.
 

@@ -33,7 +33,7 @@ before it is finished and followed here, and none is let through until the schem
 is finished. The log entry of the engine transaction has the barrier's timestamp. A
 transaction that begins afterwards follows it and reads the catalog first; a commit that
 was certified before is refused and certified again, by the new catalog. If the process
-dies the timestamp is fenced. If it was stopped for too long, the server refuses its
+dies another one finishes the timestamp. If it was stopped for too long, the server refuses its
 COMMIT.
 """
 

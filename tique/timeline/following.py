@@ -20,8 +20,7 @@ after its versions. One thread follows at a time.
 
 *DDL.* A schema change has a log entry of its own. The catalog is read again before
 anything is published that the same step covers, so that no versions of a new table are
-missed; versions of a dropped table are ignored. A fenced entry counts too, with the versions of its
-transaction (P5): the change took effect with it, though it was never acknowledged.
+missed; versions of a dropped table are ignored. There is no fence for one (:mod:`tique_backends.sharing`).
 
 *No table that is newer than the snapshot (P1).* A table that was made, altered or renamed has a
 new number, and the entry has these. Storage has rows of it that an older snapshot does not
@@ -151,19 +150,25 @@ class Follower:
                 for own in self._own.values()
             )
 
-    def load(self, snapshot: SharedSnapshot, epoch_start: int) -> None:
-        """Fill the empty index from the log, up to the snapshot."""
+    def load(self, snapshot: SharedSnapshot, epoch_start: int) -> int:
+        """Fill the empty index from the log, up to the snapshot.
+
+        Returns the last schema change after it that the catalog may have; 0 if none.
+        """
         catalog = self._catalog
         for table_id, folded in self._shared.folds().items():
             versions = catalog.find_versions(table_id)
             if versions is not None:
                 versions.folded_until = folded
-        entries = self._entries(snapshot, 0)
-        for commit in self._shared.read(entries, catalog.by_id()):
-            counts = commit.defines or commit.cts not in snapshot.fences
-            if commit.cts <= snapshot.sts and counts:
-                self._publish(commit.cts, self._read(commit))
+        ahead = 0
+        # What is in the catalog and not finished has its entry in the log by now.
+        for cts, commit in self._others(snapshot, self._shared.logged(0)).items():
+            if cts <= snapshot.sts:
+                self._publish(cts, self._read(commit))
+            elif commit.defines:
+                ahead = cts
         self._sequencer.recover(sts=snapshot.sts, txid=epoch_start)
+        return ahead
 
     def follow(self, snapshot: SharedSnapshot) -> None:
         """Publish every commit that the snapshot covers.
@@ -185,40 +190,36 @@ class Follower:
             stamps = range(followed + 1, snapshot.sts + 1)
             logged: dict[int, CommitRecord] = {}
             if any(cts not in self._own for cts in stamps):
-                entries = self._entries(snapshot, followed)
-                logged = self._others(entries)
+                entries = snapshot.entries
+                if entries is None:
+                    entries = self._shared.logged(followed)
+                logged = self._others(snapshot, entries)
                 defined = [
                     logged[c] for c in stamps if c in logged and logged[c].defines
                 ]
                 if defined:
                     self._reload({n: each.cts for each in defined for n in each.bulk})
-                    logged = self._others(entries)
+                    logged = self._others(snapshot, entries)
 
             def publish() -> None:
                 self._is_torn = True
                 for cts in stamps:
                     own = self._own.pop(cts, None)
-                    defines = cts in logged and logged[cts].defines
-                    if defines or cts not in snapshot.fences:
-                        if own is not None:
-                            self._publish(cts, own)
-                        elif cts in logged:
-                            self._publish(cts, self._read(logged[cts]))
+                    if cts in logged:
+                        self._publish(cts, self._read(logged[cts]))
+                    elif own is not None and cts not in snapshot.fences:
+                        self._publish(cts, own)
                     sequencer.finish(sequencer.next_cts())
                 self._is_torn = False
 
             undisturbed(publish, _PATIENCE)
 
-    def _entries(self, snapshot: SharedSnapshot, after: int) -> Sequence[Row]:
-        if snapshot.entries is not None:
-            return snapshot.entries
-        return self._shared.logged(after)
-
-    def _others(self, entries: Sequence[Row]) -> dict[int, CommitRecord]:
-        """The commits of log entries, but for the expected ones."""
-        tables = self._catalog.by_id()
-        commits = self._shared.read(entries, tables, self._own)
-        return {commit.cts: commit for commit in commits}
+    def _others(
+        self, snapshot: SharedSnapshot, entries: Sequence[Row]
+    ) -> dict[int, CommitRecord]:
+        """The commits of log entries that count, but for the expected ones."""
+        commits = self._shared.read(entries, self._catalog.by_id(), self._own)
+        return {c.cts: c for c in commits if snapshot.counts(c)}
 
     def _reload(self, since: Mapping[int, int]) -> None:
         """Read the catalog, which is at least as new as the entries followed now.

@@ -85,6 +85,7 @@ logger = logging.getLogger("tique.lease")
 
 _Outcome = TypeVar("_Outcome")
 
+_LAST = 2**62
 _BEAT = 0.5
 _BEATS_PER_LEASE = 5
 _SLICE = 0.2
@@ -189,17 +190,13 @@ class SharedTimeline(Timeline):
         self._thread.start()
         anchor = self._shared.hold()
         # Schema changes after this snapshot are followed.
-        snapshot = self._shared.snapshot(0)
+        snapshot = self._shared.snapshot(_LAST)
         self._catalog.reload(session)
-        # One that is in the catalog and not finished has its entry in the log by now.
-        entries = self._shared.logged(snapshot.sts)
-        commits = self._shared.read(entries, self._catalog.by_id())
-        ahead = [commit.cts for commit in commits if commit.defines]
-        self.follower.load(snapshot, self._ids.current.start)
+        ahead = self.follower.load(snapshot, self._ids.current.start)
         # From here on the thread follows too.
         self._anchor = anchor
         if ahead:
-            self.wait(max(ahead))
+            self.wait(ahead)
             self.catch_up()
         return restored
 

@@ -506,18 +506,11 @@ class Sequencer(ABC):
         """List the fenced timestamps, whose versions no transaction may read."""
 
     @abstractmethod
-    def forget_fence(self, cts: int) -> None:
-        """Drop a fence: its versions are gone and no more of them can come.
-
-        Raises
-        ------
-        SequencerError
-            There is no such fence.
-        """
-
-    @abstractmethod
     def forget_fences(self, until: int) -> int:
-        """Drop all fences up to a timestamp, as :meth:`forget_fence`; how many."""
+        """Drop all fences up to a timestamp; how many.
+
+        Their versions are gone and no more of them can come.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -553,11 +546,6 @@ class Sequencer(ABC):
     def _not_doubtful(self, cts: int) -> SequencerError:
         return SequencerError(
             f"timestamp {cts} is not in doubt in the sequencer of {self.name!r}"
-        )
-
-    def _no_fence(self, cts: int) -> SequencerError:
-        return SequencerError(
-            f"the sequencer of {self.name!r} has no fence at timestamp {cts}"
         )
 
     def _ring_full(self) -> RingFullError:

@@ -163,7 +163,6 @@ class Library:
         self.fences = declare(
             "tique_fences", number, number, ctypes.POINTER(number), number
         )
-        self.forget_fence = declare("tique_forget_fence", status, number, number)
         self.forget_fences = declare("tique_forget_fences", number, number, number)
         self.wait = long["tique_wait"]
         self.wait.restype = status
@@ -451,13 +450,6 @@ class NativeSequencer(Sequencer):
             found = (ctypes.c_int64 * (count + 16))()
             count = self._check(self.library.fences(self.handle, found, len(found)))
         return found[:count]
-
-    @override
-    def forget_fence(self, cts: int) -> None:
-        status = self.library.forget_fence(self.handle, cts)
-        if status == _UNKNOWN:
-            raise self._no_fence(cts)
-        self._check(status)
 
     @override
     def forget_fences(self, until: int) -> int:

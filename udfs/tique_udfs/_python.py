@@ -325,14 +325,6 @@ class PythonSequencer(LockingSequencer):
             return list(self._fences)
 
     @override
-    def forget_fence(self, cts: int) -> None:
-        with self._lock:
-            self._settle()
-            if cts not in self._fences:
-                raise self._no_fence(cts)
-            self._fences.remove(cts)
-
-    @override
     def forget_fences(self, until: int) -> int:
         with self._lock:
             self._settle()

@@ -81,6 +81,11 @@ if TYPE_CHECKING:
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""
 
+_COMMITTED = (
+    "SELECT cts, txid FROM tique.outcomes UNION ALL "
+    f"SELECT cts, txid FROM ({COMMITS.format(after=0, until=2**62)})"
+)
+
 _SCHEMA = (
     "CREATE SCHEMA tique",
     "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
@@ -370,11 +375,8 @@ class DuckDBEngine(Engine):
 
     @override
     def find_commit(self, session: Session, txid: int) -> int | None:
-        logged = COMMITS.format(after=0, until=2**62)
         rows = session.execute(
-            "SELECT cts FROM tique.outcomes WHERE txid = $1 UNION ALL "
-            f"SELECT cts FROM ({logged}) WHERE txid = $1",
-            [txid],
+            f"SELECT cts FROM ({_COMMITTED}) WHERE txid = $1", [txid]
         ).fetch_all()
         return int(rows[0][0]) if rows else None
 
@@ -390,10 +392,9 @@ class DuckDBEngine(Engine):
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:
         # Outcomes are deleted only up to timestamps that have been folded.
-        logged = COMMITS.format(after=0, until=2**62)
         result = session.execute(
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
-            f"(SELECT cts FROM tique.outcomes UNION ALL SELECT cts FROM ({logged}))"
+            f"(SELECT cts FROM ({_COMMITTED}))"
         )
         return int(result.fetch_all()[0][0])
 

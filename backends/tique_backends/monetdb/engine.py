@@ -30,7 +30,7 @@ from tique_backends.monetdb.functions import (
     hidden_calls,
 )
 from tique_backends.monetdb.inserting import insert
-from tique_backends.monetdb.log import NOW, decode_commits
+from tique_backends.monetdb.log import NOW, unfenced
 from tique_backends.monetdb.names import version_columns
 from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
 from tique_backends.monetdb.paths import resolve
@@ -45,7 +45,6 @@ from tique_backends.monetdb.types import (
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
 from tique_backends.records import ResultColumn, Row, Statistics
-from tique_backends.replaying import fences
 from tique_backends.server_engine import ServerEngine
 from tique_rewriter.plan import Beside
 
@@ -338,15 +337,11 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         ).fetch_all()
         if rows:
             return int(rows[0][0])
-        entries = session.execute(
+        rows = session.execute(
             "SELECT commits FROM tique.log WHERE commits LIKE $1", [f"%,{txid},%"]
         ).fetch_all()
-        for (entry,) in entries:
-            for commit in decode_commits(entry):
-                if commit.txid == txid:
-                    is_fenced = commit.cts in fences(session)
-                    return None if is_fenced else commit.cts
-        return None
+        found = [c.cts for c, _ in unfenced(session, rows) if c.txid == txid]
+        return found[0] if found else None
 
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:
@@ -363,11 +358,8 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
                 ).fetch_all()
             }
             if stamps:
-                entries = session.execute("SELECT commits FROM tique.log").fetch_all()
-                fenced = fences(session)
-                for (entry,) in entries:
-                    known = {commit.cts for commit in decode_commits(entry)}
-                    stamps -= known - fenced
+                rows = session.execute("SELECT commits FROM tique.log").fetch_all()
+                stamps.difference_update(c.cts for c, _ in unfenced(session, rows))
             if not stamps:
                 return 0
             orphans = ", ".join(map(str, sorted(stamps)))
@@ -418,12 +410,9 @@ def _prune(session: MonetDBSession, until: int, retention: float) -> None:
         f"SELECT commits, committed_at FROM tique.log WHERE cts <= {until}"
     ).fetch_all()
     if entries:
-        fenced = fences(session)
         outcomes = [
             (commit.cts, commit.txid, committed_at)
-            for entry, committed_at in entries
-            for commit in decode_commits(entry)
-            if commit.cts not in fenced
+            for commit, (_, committed_at) in unfenced(session, entries)
         ]
         if outcomes:
             session.change(insert("tique.outcomes", outcomes, ["BIGINT"] * 3))

@@ -26,12 +26,14 @@ from tique_backends.logged import (
 )
 from tique_backends.monetdb.literals import assigned
 from tique_backends.records import MISSING
+from tique_backends.replaying import fences
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
     from tique_backends.aside import Aside
     from tique_backends.records import CommitRecord, Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 NOW = "epoch_ms(now()) * 1000"
@@ -78,18 +80,26 @@ def decode_commits(entry: str) -> list[LoggedCommit]:
     return [LoggedCommit(*commit) for commit in json.loads(entry)]
 
 
+def unfenced(session: Session, rows: Sequence[Row]) -> list[tuple[LoggedCommit, Row]]:
+    """The commits that are there, of rows that begin with a log entry; each with its row."""
+    void = fences(session)
+    return [
+        (c, row) for row in rows for c in decode_commits(row[0]) if c.cts not in void
+    ]
+
+
 def logged_versions(
     table: Table,
     entries: Sequence[str],
     after: int,
     aside: Aside,
-    fences: Container[int] = (),
+    excluded: Container[int],
 ) -> Iterator[tuple[int, Row, bool]]:
-    """A table's logged versions with a cts greater than ``after``, in cts order.
+    """A table's logged versions with a cts greater than ``after``, in cts order, but some.
 
     Columns that the log lacks are ``MISSING``.
     """
-    return versions_of(table, _in_order(entries, after), aside, fences)
+    return versions_of(table, _in_order(entries, after), aside, excluded)
 
 
 def logged_commits(

@@ -5,9 +5,9 @@ kept. A call whose reply got lost is repeated where that does no harm. Where it 
 have handed out a timestamp, the client leaves: the timestamp is in doubt then, and
 a process that waits for it fences it.
 
-A fence is durable before the sequencer knows of it (P6): first its row, then the
-versions that a bulk write left in the cache tables, then ``tique.fence``, after which
-sts passes it. A log entry that a stopped process appends later is not removed; no
+A fence is durable before the sequencer knows of it (P6): first its row, and the
+versions that a bulk write left in the cache tables, unless the log says that it is none
+(:mod:`tique_backends.sharing`), then ``tique.fence``, after which sts passes it. A log entry that a stopped process appends later is not removed; no
 process reads it.
 """
 
@@ -26,7 +26,7 @@ from tique_backends.errors import (
 )
 from tique_backends.leased_locks import DEADLOCK, GONE, INTERRUPTED, LeasedLocks
 from tique_backends.managed import MANAGED
-from tique_backends.monetdb.log import logged_commits
+from tique_backends.monetdb.log import decode_commits, logged_commits
 from tique_backends.monetdb.owner import OWN_SERIAL
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
@@ -313,6 +313,13 @@ class MonetDBSequencer(SteppedSequencer):
         with closing(MonetDBSession(self._ownership.connect(), self._ownership)) as s:
 
             def disown() -> None:
+                found = s.execute(f"SELECT commits FROM tique.log WHERE cts = {cts}")
+                if any(
+                    commit.defines
+                    for (entry,) in found.fetch_all()
+                    for commit in decode_commits(entry)
+                ):
+                    return
                 s.change(f"INSERT INTO tique.fences VALUES ({cts})")
                 tables = s.execute('SELECT id FROM tique."tables"')
                 for (number,) in tables.fetch_all():

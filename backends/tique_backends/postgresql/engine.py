@@ -92,6 +92,11 @@ _SURROUNDINGS = (
 _BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
 """Collations that sort text by its bytes."""
 
+_COMMITTED = (
+    "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
+    "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
+)
+
 _FREEING = """
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.oid::pg_catalog.regclass, k.conname)
 FROM pg_catalog.pg_constraint AS k
@@ -432,10 +437,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     def find_commit(self, session: Session, txid: int) -> int | None:
         self._presence.await_lost()
         rows = session.execute(
-            "SELECT cts FROM tique.outcomes WHERE txid = $1 UNION ALL "
-            "SELECT cts FROM tique.log WHERE txid = $1 "
-            "AND cts NOT IN (SELECT cts FROM tique.fences)",
-            [txid],
+            f"SELECT cts FROM ({_COMMITTED}) AS _c WHERE txid = $1", [txid]
         ).fetch_all()
         return int(rows[0][0]) if rows else None
 
@@ -445,8 +447,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         # Outcomes are deleted only up to timestamps that have been folded.
         return session.change(
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
-            "(SELECT cts FROM tique.outcomes UNION ALL SELECT cts FROM tique.log "
-            "WHERE cts NOT IN (SELECT cts FROM tique.fences))"
+            f"(SELECT cts FROM ({_COMMITTED}) AS _c)"
         )
 
     @property

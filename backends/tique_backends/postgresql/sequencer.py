@@ -8,9 +8,9 @@ PostgreSQL's transaction and is finished, or given back, with that. So when this
 dies the server settles the commits that it has under way; only the timestamp of a
 barrier is the client's own, and in doubt when the client goes.
 
-A fence is durable before the sequencer knows of it (P6): first its row, then the
-versions that a bulk write left in the cache tables, then ``tique.fence``, after which
-sts passes it. The engine transaction that is fenced may be in its COMMIT, though its
+A fence is durable before the sequencer knows of it (P6): first its row, and the
+versions that a bulk write left in the cache tables, unless the log says that it is none
+(:mod:`tique_backends.sharing`), then ``tique.fence``, after which sts passes it. The engine transaction that is fenced may be in its COMMIT, though its
 client is gone. From before the server looks at the client until that COMMIT is over the
 transaction holds a lock on the table of fences, and a process that fences waits for it. A
 transaction that asks for the lock later finds that its client is gone. If the fencing

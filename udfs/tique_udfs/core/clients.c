@@ -512,27 +512,6 @@ tique_fences(tique_handle handle, int64_t *fences, int64_t capacity)
 	return count;
 }
 
-int
-tique_forget_fence(tique_handle handle, int64_t cts)
-{
-	struct sequencer *sequencer = tique_enter(handle);
-	int status = TIQUE_UNKNOWN;
-
-	if (!sequencer)
-		return TIQUE_CLOSED;
-	if (is_fenced(sequencer, cts)) {
-		int64_t place = fence_place(sequencer, cts);
-
-		sequencer->fence_count--;
-		memmove(sequencer->fences + place, sequencer->fences + place + 1,
-		        (size_t)(sequencer->fence_count - place) *
-		            sizeof *sequencer->fences);
-		status = TIQUE_OK;
-	}
-	tique_exit(sequencer);
-	return status;
-}
-
 int64_t
 tique_forget_fences(tique_handle handle, int64_t until)
 {

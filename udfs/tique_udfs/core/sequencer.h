@@ -382,10 +382,8 @@ TIQUE_EXPORT int tique_fence(tique_handle handle, int64_t cts);
 TIQUE_EXPORT int64_t tique_fences(tique_handle handle, int64_t *fences,
                                   int64_t capacity);
 
-/* Drops a fence when its versions are gone and no more can come. */
-TIQUE_EXPORT int tique_forget_fence(tique_handle handle, int64_t cts);
-
-/* Drops all fences up to a timestamp; returns how many. */
+/* Drops all fences up to a timestamp, when their versions are gone and no more can
+ * come; returns how many. */
 TIQUE_EXPORT int64_t tique_forget_fences(tique_handle handle, int64_t until);
 
 #endif

@@ -59,7 +59,6 @@ FUNCTIONS = (
     Function("keys"),
     Function("doubtful"),
     Function("fence", ("cts",)),
-    Function("forget_fence", ("cts",)),
     Function("open_locker", ("client",)),
     Function("close_locker", ("client", "locker")),
     Function("interrupt_locker", ("client", "locker")),

@@ -232,7 +232,6 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         "keys": (0, serving(sequencer.keys)),
         "doubtful": (0, serving(sequencer.doubtful)),
         "fence": (1, serving(sequencer.fence)),
-        "forget_fence": (1, serving(sequencer.forget_fence)),
         "open_locker": (1, serving(sequencer.open_locker)),
         "close_locker": (2, serving(sequencer.close_locker)),
         "interrupt_locker": (2, serving(sequencer.interrupt_locker)),

@@ -10,8 +10,8 @@
  * refused; and tique.incarnation tells one start of the server from the next.
  *
  * A function that changes something does it in a client's name, and a client's
- * number cannot be guessed (P11). recover, fence and forget_fence need none: like
- * every function only the administrator may call them until they are granted.
+ * number cannot be guessed (P11). recover and fence need none: like every function
+ * only the administrator may call them until they are granted.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -559,12 +559,6 @@ mal_fence(lng *result, const lng *cts)
 	return answer("fence", result, tique_fence(handle, *cts));
 }
 
-static char *
-mal_forget_fence(lng *result, const lng *cts)
-{
-	return answer("forget_fence", result, tique_forget_fence(handle, *cts));
-}
-
 #define FUNCTION(name, result, ...)                                            \
 	{#name, (void *)mal_##name, {result, __VA_ARGS__}}
 
@@ -597,7 +591,6 @@ static const struct {
     FUNCTION(keys, "lng", NULL),
     FUNCTION(doubtful, "lng", NULL),
     FUNCTION(fence, "lng", "lng"),
-    FUNCTION(forget_fence, "lng", "lng"),
     FUNCTION(open_locker, "lng", "lng"),
     FUNCTION(close_locker, "lng", "lng", "lng"),
     FUNCTION(interrupt_locker, "lng", "lng", "lng"),

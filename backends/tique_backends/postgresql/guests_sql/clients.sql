@@ -140,8 +140,8 @@ AS $$
 $$;
 
 -- Fences, which the owner's processes make with these functions too. First the
--- timestamps in doubt that count for nothing are recorded, as many at a time as are
--- done soon; then, in another transaction, the sequencer lets sts pass them.
+-- timestamps in doubt that count for nothing (their entries define nothing) are
+-- recorded, as many at a time as are done soon; then, in another transaction, the sequencer lets sts pass them.
 
 CREATE FUNCTION tique.guest_clear(stamps bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -214,14 +214,20 @@ SET lock_timeout = '100ms'
 AS $$
 DECLARE
     disowned bigint[] := tique.doubts(1024);
+    void bigint[];
 BEGIN
     PERFORM tique.limit_transaction({limit});
     PERFORM tique.guest_sees_all();
     IF disowned <> '{}' THEN
         -- The transaction that is fenced may be in its COMMIT.
         LOCK TABLE tique.fences IN EXCLUSIVE MODE;
-        INSERT INTO tique.fences SELECT unnest(disowned) ON CONFLICT DO NOTHING;
-        PERFORM tique.guest_clear(disowned);
+        void := ARRAY(
+            SELECT unnest(disowned) EXCEPT
+            SELECT l.cts FROM tique.log AS l
+            WHERE l.cts = ANY (disowned) AND l.commits LIKE '%true]'
+        );
+        INSERT INTO tique.fences SELECT unnest(void) ON CONFLICT DO NOTHING;
+        PERFORM tique.guest_clear(void);
     END IF;
     RETURN disowned;
 END
@@ -235,8 +241,10 @@ DECLARE
     stamp bigint;
 BEGIN
     IF pg_current_xact_id_if_assigned() IS NOT NULL OR EXISTS (
-        SELECT FROM unnest(stamps) AS s
-        WHERE s NOT IN (SELECT f.cts FROM tique.fences AS f)
+        SELECT s FROM unnest(stamps) AS s WHERE s > tique.sts() EXCEPT (
+            SELECT f.cts FROM tique.fences AS f UNION ALL SELECT l.cts FROM tique.log AS l
+            WHERE l.cts = ANY (stamps) AND l.commits LIKE '%true]'
+        )
     ) THEN
         PERFORM tique.guest_refuse('nothing was written down of this fence');
     END IF;
@@ -272,11 +280,6 @@ BEGIN
     swept := ARRAY(
         SELECT f.cts FROM tique.fences AS f
         WHERE NOT f.is_swept AND f.settled <= pg_snapshot_xmin(pg_current_snapshot())
-            -- DDL may have happened though its timestamp is fenced: its entry tells
-            -- clients to read the catalog again, until all of them have passed it.
-            AND (f.cts <= tique."lambda"() OR NOT EXISTS (
-                SELECT FROM tique.log AS l WHERE l.cts = f.cts AND l.commits LIKE '%true]'
-            ))
         ORDER BY f.cts LIMIT 4096
     );
     UPDATE tique.fences AS f SET settled = pg_snapshot_xmax(pg_current_snapshot())
