@@ -20,6 +20,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.generated import check_not_generated
 from tique_rewriter.local_expressions import kernel
+from tique_rewriter.moments import given_time
 from tique_rewriter.names import quote
 from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
@@ -99,6 +100,7 @@ def plan_assignments(
         if nth is not None:
             found[position] = Expression(column_of_row(nth, text))
             continue
+        text = given_time(source, value, table.columns[position], text)
         found[position] = Expression(text, kernel(source, node, position_of))
     return tuple(found.items())
 

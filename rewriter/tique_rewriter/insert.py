@@ -14,6 +14,7 @@ from tique_rewriter.cursor import Cursor
 from tique_rewriter.errors import AlwaysGenerated
 from tique_rewriter.generated import check_not_generated
 from tique_rewriter.local_expressions import kernel
+from tique_rewriter.moments import given_time
 from tique_rewriter.names import check_case
 from tique_rewriter.plan import Expression
 from tique_rewriter.query import references_of
@@ -478,4 +479,4 @@ def _value(
         return None
     check_scalar(source, node, words[0].start, "VALUES")
     text = source.cut(words[0].start, words[-1].end, reads.marks)
-    return Expression(text, kernel(source, node))
+    return Expression(given_time(source, words, column, text), kernel(source, node))

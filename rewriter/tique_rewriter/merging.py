@@ -19,6 +19,7 @@ from tique_rewriter.change_plans import Merge, MergeAction, MergeClause, MergeKi
 from tique_rewriter.clauses import find_clause
 from tique_rewriter.errors import DuplicateAlias, UnknownTable
 from tique_rewriter.joined import plan_list
+from tique_rewriter.moments import given_time
 from tique_rewriter.names import quote
 from tique_rewriter.plan import Expression
 from tique_rewriter.query import references_of
@@ -348,7 +349,9 @@ class _Merge:
             check_given(source, table.columns[position], piece[0].start)
             check_scalar(source, tree, piece[0].start, "VALUES")
             self._see(MergeKind.BY_TARGET, tree)
-            given.append((position, Expression(self._words_cut(piece))))
+            text = self._words_cut(piece)
+            text = given_time(source, piece, table.columns[position], text)
+            given.append((position, Expression(text)))
         return self._defaults(given)
 
     def _defaults(

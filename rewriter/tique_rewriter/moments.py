@@ -7,12 +7,13 @@ in the queries of views, in the text of a column's DEFAULT. To the engine these 
 the place of each name, and the name that the result has natively.
 
 A moment is found by words, and the parser's node of it says whether it is a value there.
-What an engine takes for the moment without a name that is seen here (PostgreSQL's strings
-such as ``'now'`` that it converts to the type of a column or parameter) is not replaced.
+PostgreSQL's strings such as ``'now'`` are moments where a conversion is written, or VALUES or
+SET gives them to a column of times. Where only the engine knows their type they stay.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from tique_rewriter.text import Moment, Text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Column, Table
     from tique_rewriter.source import Word
 
 _STRINGS = {
@@ -36,7 +37,7 @@ _STRINGS = {
     "tomorrow": "(CAST({} AS DATE) + 1)",
     "yesterday": "(CAST({} AS DATE) - 1)",
 }
-_TIMES = frozenset({"TIMESTAMPTZ", "TIMESTAMP", "DATE", "TIME", "TIMETZ"})
+_TIMES = re.compile(r"(?i)date|time(?:stamp)?(?:tz|\(\d\)| with(out)? time zone)*")
 _RESULTS = frozenset({"expressions", "order", "group", "distinct"})
 
 
@@ -63,9 +64,7 @@ def moments(source: Source, tree: exp.Expr, tables: Sequence[Table]) -> list[Fou
         At one that is a relation, or in a form that cannot be replaced; at a word that
         some column has for its name, where that does not have to be quoted.
     """
-    if not source.rules.moments:
-        return []
-    found = list(_by_words(source))
+    found = list(_by_words(source)) if source.rules.moments else []
     if not found:
         return []
     nodes = {node.meta.get("start"): node for node in tree.walk() if node.meta}
@@ -119,6 +118,16 @@ def timed(text: str, dialect: str) -> Text:
     return source.cut(0, len(source.text), marks)
 
 
+def given_time(source: Source, value: list[Word], column: Column, text: Text) -> Text:
+    """Return the text of a value that a column is given, which may make it a moment."""
+    written = source.raw(value[0])
+    form = _STRINGS.get(written.strip("'").strip().lower())
+    is_string = len(value) == 1 and written[0] == "'" and source.rules.moment_strings
+    if form is None or not is_string or not _TIMES.fullmatch(column.type):
+        return text
+    return (Moment(written, f"CAST({form} AS {column.type})"),)
+
+
 def _by_words(source: Source) -> Iterator[Found]:
     rules, words, text = source.rules, source.words, source.text
     known = rules.moments
@@ -130,7 +139,7 @@ def _by_words(source: Source) -> Iterator[Found]:
             form = _STRINGS.get(text[start:end].strip("'").strip().lower())
             if form is not None and _is_converted(source, words, number):
                 yield Found(source, start, end, form)
-        elif word.keyword == "AGE" and rules.moment_strings and after[:1] == ["("]:
+        elif word.keyword == "AGE" and known and after[:1] == ["("]:
             call = words[number + 1 :]
             call = call[: source.closing(call)]
             if len(call) > 1 and not any(
@@ -163,7 +172,7 @@ def _is_converted(source: Source, words: Sequence[Word], number: int) -> bool:
     """Whether a string becomes a moment by a conversion that is written beside it."""
     before = [w.keyword for w in words[max(number - 2, 0) : number]]
     after = [w.keyword for w in words[number + 1 : number + 6]]
-    if before[-1:] and (before[-1] in _TIMES or before == ["TIME", "ZONE"]):
+    if before[-1:] and (_TIMES.fullmatch(before[-1]) or before == ["TIME", "ZONE"]):
         what = f"{before[-1]} {source.raw(words[number])}"
         raise source.unsupported(what, words[number].start, "write now() or CAST")
     if after[:2] == ["::", "TEXT"]:
@@ -171,6 +180,6 @@ def _is_converted(source: Source, words: Sequence[Word], number: int) -> bool:
     is_cast = before == ["CAST", "("] or (before[-1:] == ["("] and after[:1] == ["AS"])
     return (
         len(after) > 1
-        and after[1] in _TIMES
+        and _TIMES.fullmatch(after[1]) is not None
         and (after[0] == "::" or (is_cast and after[0] == "AS"))
     )

@@ -32,6 +32,7 @@ STABLE: dict[str, tuple[str, ...]] = {
         *("get_current_timestamp()", "today()", "current_date()", "get_current_time()"),
         *("current_localtime()", "current_localtimestamp()", "main.now()"),
         *("now()::VARCHAR", "current_user", "current_schema()"),
+        "age(TIMESTAMP '2020-01-01')",
     ),
     "postgresql": (
         *_WORDS,
@@ -51,7 +52,10 @@ STABLE: dict[str, tuple[str, ...]] = {
     ),
 }
 REFUSED = {
-    "duckdb": ("txid_current()", "current_transaction_id()"),
+    "duckdb": (
+        *("txid_current()", "current_transaction_id()", "current_query_id()"),
+        *("ago(INTERVAL 1 DAY)", "pg_postmaster_start_time()", "pg_conf_load_time()"),
+    ),
     "postgresql": (
         *("txid_current()", "pg_current_xact_id()", "pg_current_xact_id_if_assigned()"),
         *("txid_current_snapshot()", "pg_current_snapshot()", "pg_export_snapshot()"),

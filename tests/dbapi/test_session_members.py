@@ -180,13 +180,54 @@ SAME = {
         "CREATE TABLE x (id INTEGER PRIMARY KEY, "
         "at TIMESTAMPTZ GENERATED ALWAYS AS (now()) STORED)",
     ),
-    # docs/isolation.md: these are times of the statement, which are not older.
     "the word now as a value": (
         "BEGIN",
         "SELECT 1",
-        "INSERT INTO seen VALUES (1, 'now')",
-        "SELECT at >= now() FROM seen",
+        "INSERT INTO times VALUES (1, 'now', 'now', 'today', 'now', 'now')",
+        "INSERT INTO times (s, id, day) VALUES ('today', 2, 'tomorrow'), ('now', 3, 'now')",
+        "INSERT INTO times VALUES (1) ON CONFLICT (id) DO UPDATE SET local = 'now'",
+        "UPDATE times SET at = 'now', s = 'now' WHERE id = 2",
+        "SELECT id, at = now(), local = localtimestamp, day - current_date, "
+        "clock = localtime, s FROM times ORDER BY id",
+        "INSERT INTO times VALUES (4, 'yesterday', ' Tomorrow ')",
+        "MERGE INTO times USING (SELECT 5 AS n) AS w ON id = n WHEN NOT MATCHED THEN "
+        "INSERT (id, s, at) VALUES (n, 'now', 'now')",
+        "UPDATE times SET frame = 'today' WHERE id = 5",
+        "SELECT s, at = now(), frame FROM times WHERE id = 5",
+        "SELECT at = current_date - 1, local = current_date + 1 FROM times WHERE id = 4",
+        "ROLLBACK",
+    ),
+    "the word now as a DEFAULT": (
+        "CREATE TABLE x (id INTEGER PRIMARY KEY, at TIMESTAMPTZ DEFAULT 'now')",
         "COMMIT",
+        "INSERT INTO x VALUES (1)",
+        "COMMIT",
+        "INSERT INTO x VALUES (2)",
+        "SELECT count(DISTINCT at) FROM x",
+        "COMMIT",
+        "ALTER TABLE x ALTER COLUMN at SET DEFAULT 'now'",
+        "COMMIT",
+        "INSERT INTO x VALUES (3)",
+        "COMMIT",
+        "INSERT INTO x VALUES (4)",
+        "SELECT count(DISTINCT at) FROM x",
+    ),
+    "a view of the word now": (
+        "CREATE VIEW y AS SELECT 'now'::timestamptz AS at",
+        "COMMIT",
+        "SELECT at < now() FROM y",
+        "DROP VIEW y",
+        "COMMIT",
+    ),
+    # docs/isolation.md: these are times of the statement, which are not older.
+    "the word now that only the engine knows for a time": (
+        "BEGIN",
+        "SELECT 1",
+        "SELECT coalesce(NULL::timestamptz, 'now') >= now()",
+        "INSERT INTO seen SELECT 1, 'now'",
+        "SELECT at >= now() FROM seen",
+        "SELECT count(*) FROM seen WHERE at <= 'now'",
+        "ROLLBACK",
     ),
     "an own function that calls now()": (
         "BEGIN",
@@ -235,6 +276,9 @@ _TABLES = (
     "INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')",
     "CREATE TABLE serial (id SERIAL PRIMARY KEY, n INTEGER)",
     "CREATE TABLE seen (id INTEGER PRIMARY KEY, at TIMESTAMPTZ)",
+    "CREATE TYPE timeframe AS ENUM ('today', 'now')",
+    "CREATE TABLE times (id INTEGER PRIMARY KEY, at TIMESTAMPTZ, local TIMESTAMP, "
+    "day DATE, clock TIME, s TEXT, frame timeframe)",
     "CREATE TABLE luck (id INTEGER PRIMARY KEY, n FLOAT8 DEFAULT random())",
     "CREATE TABLE checked (id INTEGER PRIMARY KEY, made TIMESTAMPTZ DEFAULT now())",
     "CREATE TABLE made (id INTEGER PRIMARY KEY, price INTEGER, "
@@ -245,8 +289,9 @@ _MOMENT = (
     "CREATE FUNCTION moment() RETURNS TIMESTAMPTZ LANGUAGE SQL STABLE AS 'SELECT now()'"
 )
 _DROPS = (
-    *("DROP TABLE IF EXISTS x, t, serial, seen, luck, checked, made CASCADE",),
+    *("DROP TABLE IF EXISTS x, t, serial, seen, times, luck, checked, made CASCADE",),
     *("DROP SEQUENCE IF EXISTS numbers", "DROP FUNCTION IF EXISTS moment"),
+    "DROP TYPE IF EXISTS timeframe",
 )
 
 

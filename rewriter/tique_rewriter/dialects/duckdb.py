@@ -135,9 +135,9 @@ RULES = Rules(
             "from_substrait",
             "from_substrait_json",
             "stats",
-            "current_query",
-            "write_log",
+            *("current_query", "current_query_id", "write_log"),
             *("txid_current", "current_transaction_id"),
+            *("ago", "pg_postmaster_start_time", "pg_conf_load_time"),
         ]
     ),
     moments={

@@ -246,8 +246,7 @@ class Rules:
         Words, and functions with ``()``, in capitals, that stand for the transaction's
         moment, each with the types that it is converted to, one after the other.
     moment_strings
-        Whether ``'now'`` and its like are moments where they are converted, and whether
-        ``age(x)`` begins at the moment's day.
+        Whether ``'now'`` and its like are moments where they become times.
     unknown_functions
         Folded names of functions that the parser takes for others, of another number of
         arguments.
