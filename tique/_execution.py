@@ -750,6 +750,7 @@ class Execution:
             if self._finalizer.detach() is None or self.is_inherited:
                 return
             try:
+                # (The end of its session undoes it.)
                 with suppress(EngineError, errors.Error), translating("closing"):
                     self.end()
                     self.contender.end()

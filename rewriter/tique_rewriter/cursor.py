@@ -21,7 +21,7 @@ Phrases are written as in a manual, their words in capitals:
 ('', 'RESTRICT')
 >>> cursor.finish("in DROP SEQUENCE")
 
-What is there and should not be is refused at its place:
+A word that should not be there is refused at its place:
 
 >>> cursor = read("SAVEPOINT s now")
 >>> cursor.take().keyword, cursor.name()

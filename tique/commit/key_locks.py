@@ -136,7 +136,7 @@ class KeyLocks:
         self._waited: set[int] = set()
         """Those that have waited, until they ask (:meth:`has_waited`)."""
         self._threads: dict[int, int] = {}
-        """The thread that each owner's last lock was taken by: who an error names."""
+        """The thread that took each owner's last lock, for errors to name."""
         self._cancelled: set[int] = set()
         """Waiters that were told to give up."""
         self._abandoned: deque[int] = deque()

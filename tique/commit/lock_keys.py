@@ -62,7 +62,7 @@ def is_shown(key: LockKey) -> bool:
 def in_order(keys: Iterable[LockKey]) -> list[LockKey]:
     """Keys in an order that all transactions lock them in, so that few meet a deadlock.
 
-    Rows come first: who waits for one has no value that a commit of the row looks for.
+    Rows come first: a transaction that waits for one has no value that a commit of the row looks for.
     """
     keys = list(keys)
     try:

@@ -30,7 +30,7 @@ later writers. If a writer comes between, it waits at its commit, as one of anot
 does: the one that has the server's lock never waits for that writer any more.
 
 *Updates that merge* (:mod:`tique.commit.mergeable`) do not exclude one another. Such a transaction of
-READ COMMITTED waits until its row is free, and then has the row's *merging* key, shared; who locks the row
+READ COMMITTED waits until its row is free, and then has the row's *merging* key, shared; one that locks the row
 waits for all of these (:meth:`Locks.settle`), and a later one waits for the row. So while others have the
 merging key, a row has no owner that goes on. One that has it and wants the row for itself, to look at it
 or to write it otherwise, locks a third key, *seen*: others' commits of the row wait for that. It never waits for
@@ -184,7 +184,7 @@ class Locks(KeyLocks):
     def _naming(
         self, owner: int, keys: Iterable[LockKey], error: BaseException
     ) -> errors.Error | None:
-        """The error of a wait for other transactions that is over, with who they are."""
+        """The error of a wait for other transactions that is over, with the names of these."""
         if not isinstance(error, errors.Error) or error.sqlstate != LOCK_NOT_AVAILABLE:
             return None
         with self._mutex:

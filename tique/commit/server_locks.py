@@ -11,10 +11,10 @@ that the server has not got back.
 before the next lock and before the commit
 (:meth:`ServerLocks.expect_there`): what was decided under a lock is not committed without it.
 
-*Updates that merge* share the merging key of their row, in the server too while there are other processes. Who locks
+*Updates that merge* share the merging key of their row, in the server too while there are other processes. A transaction that locks
 the row alone has the merging key first, alone, and keeps both. So it waits for those that merge before it has
 anything that one of them, or its commit, could want: one that has the merging key may still
-lock the row, to look at it, and gets no merging key with it. Who shares the row waits for the merging key and lets it go: one that comes to merge
+lock the row, to look at it, and gets no merging key with it. One that shares the row waits for the merging key and lets it go: one that comes to merge
 after that waits at its commit, which looks for locks of its rows. A commit that deletes a row looks for locks of its merging key, too
 (:func:`tique.commit.certification.key_hashes`): so what merges finds its row at its commit.
 

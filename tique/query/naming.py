@@ -61,7 +61,7 @@ class ResultNames:
                 else:
                     self._names = transaction.session.result_names(plain, bound)
             self._is_known = True
-        # PREPARE of MonetDB tells other columns of LIMIT with SAMPLE than the query has.
+        # PREPARE may tell other columns of LIMIT with SAMPLE than the query has.
         if self._names is None or len(self._names) != len(columns):
             return columns
         return [

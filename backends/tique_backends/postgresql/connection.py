@@ -114,7 +114,7 @@ class Connection:
     ) -> None:
         self._statistics = statistics
         self.naming: Callable[[EngineError, int], EngineError] | None = None
-        """Adds to the error of a wait who holds on, given the process id that waited."""
+        """Adds the holders of a lock to a wait's error, given the process id that waited."""
         self.is_lost = False
         """Whether it broke before a statement's reply: the server may still run it."""
         self.path_fault: EngineError | None = None

@@ -1,10 +1,10 @@
-"""Who holds what a statement of tique's did not get in its time (P6).
+"""The sessions that hold what a statement of tique's did not get in its time (P6).
 
 *Invariant.* Every wait for another session's lock has an end, and its error names the
 sessions that may be in the way as ``pg_stat_activity`` shows them, with what an administrator
 can do. They are asked for when the wait has failed, over the engine's own connection, and
 never before. A session that cannot be had as all connections are taken is not waited for: that
-error names who has them.
+error names those that have them.
 
 PostgreSQL does not say for which lock a statement waited, once it has given up: so these are the
 sessions that have had locks of tables for longer than a moment, the strongest first, each with
@@ -56,11 +56,11 @@ TAKEN = (
     "pg_catalog.pg_stat_activity WHERE usename = session_user)) "
     "GROUP BY 1, 2 ORDER BY taken DESC LIMIT 3"
 )
-"""A query for those who have the connections, if the server's or the role's are all taken."""
+"""A query for the sessions that have the connections, if the server's or the role's are all taken."""
 
 
 def naming_takers(error: EngineError, takers: Sequence[Row]) -> EngineError:
-    """The error of a connection that cannot be had, with who has them all."""
+    """The error of a connection that cannot be had, with the sessions that have them all."""
     if not takers:
         return error
     named = ", ".join(
