@@ -32,11 +32,16 @@ def newest(
 
 def appending_staged(table: Table, stage: str, cts: int) -> str:
     """The statement of :meth:`Session.append_staged`, for this staging table."""
+    return f"INSERT INTO {cache_name(table)} {newest_staged(table, stage, cts)}"
+
+
+def newest_staged(table: Table, stage: str, cts: int) -> str:
+    """A query for the rows that it appends."""
     latest = ""
     if not table.is_keyless:
         latest = f" WHERE {newest(table, stage, '_sequence', '_n')}"
     return (
-        f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
+        f"SELECT {column_list(table, '_n.')}, "
         f"CAST({cts} AS BIGINT), _n._deleted FROM {stage} AS _n{latest}"
     )
 

@@ -41,7 +41,8 @@ BEGIN
     'LATERAL tique.guest_introduce(c, 77, 4) AS e, LATERAL tique.guest_append(c, '
     'tique.sts(), ''0123456789abcdef'', ''{1}'', ARRAY[(e << 20) + 1], '
     '''[{"CLOSED":[[0,1,666,"forged"]]}]'')');
-  PERFORM lair.attempt('SELECT tique.guest_stage(CLOSED)::TEXT');
+  PERFORM lair.attempt('SELECT tique.guest_append_staged(c, CLOSED, '
+    'tique.guest_barrier(c), ''{"(9,666,forged,0,f)"}'')::TEXT FROM tique.guest_join(60000) AS c');
 END $$;
 CREATE FUNCTION lair.sprung(id INTEGER) RETURNS INTEGER IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN

@@ -198,15 +198,15 @@ def test_functions_with_the_owners_rights(lair, kind):
             connection,
             f"SELECT tique.guest_drain({n}, tique.sts())",
             f"SELECT tique.guest_fold({n}, tique.sts(), NULL)",
-            f"SELECT tique.guest_stage({n})",
-            f"INSERT INTO pg_temp.tique_stage_{n} VALUES (4, 1, NULL, 1, FALSE)",
-            f"SELECT tique.guest_guard_stage({n})",
         )
         with suppress(psycopg.Error):
             ((cts,),) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)
             _each(
                 connection,
-                f"SELECT tique.guest_append_staged({hand.client}, {n}, {cts})",
+                f"SELECT tique.guest_append_staged({hand.client}, {n}, {cts}, "
+                "'{\"(4,1,,0,f)\"}')",
+                f"SELECT tique.guest_append_rows({hand.client}, {n}, {cts}, "
+                f"ARRAY[CAST(ROW(5, 1, NULL, 0, FALSE) AS tique.tique_cache_{n})])",
                 f"SELECT tique.guest_log_bulk({hand.client}, {cts}, {hand.txid + 1}, "
                 f"'[{{}},{{\"{n}\":1}}]')",
                 f"SELECT tique.finish({hand.client}, {cts})",
@@ -215,63 +215,91 @@ def test_functions_with_the_owners_rights(lair, kind):
             connection,
             f"SELECT tique.guest_drain({n}, tique.sts())",
             f"SELECT tique.guest_fold({n}, tique.sts(), NULL)",
-            f"SELECT tique.guest_drop_stage({n})",
             f"SELECT tique.guest_leave({hand.client})",
         )
     lair.expect_unharmed()
 
 
 SESSIONS = {
-    "a table in place of the stage": "CREATE TEMP TABLE tique_stage_{0} (id INTEGER, "
-    "v INTEGER, m lair.mood, _sequence BIGINT, _deleted BOOLEAN); "
-    "CREATE INDEX ON tique_stage_{0} ((v + lair.same(1)))",
-    "a view in place of the stage": "CREATE TEMP VIEW tique_stage_{0} AS SELECT id, "
-    "lair.same(v) AS v, m, 1::BIGINT AS _sequence, FALSE AS _deleted FROM lair.theirs",
-    "an heir of the stage": "CREATE TEMP TABLE heir () INHERITS (pg_temp.tique_stage_{0}); "
-    "CREATE INDEX ON heir ((v + lair.same(1)))",
     "an index of the stage": "CREATE INDEX ON pg_temp.tique_stage_{0} (lair.same(v))",
+    "a default of the stage": "ALTER TABLE pg_temp.tique_stage_{0} ADD more INTEGER "
+    "DEFAULT lair.same(1)",
     "a trigger of the stage": "CREATE TRIGGER t AFTER INSERT OR DELETE "
     "ON pg_temp.tique_stage_{0} EXECUTE FUNCTION lair.fires()",
+    "a view in place of the stage": "DROP TABLE tique_stage_{0}; "
+    "CREATE TEMP VIEW tique_stage_{0} AS SELECT 4 AS id, lair.same(1) AS v, "
+    "NULL::lair.mood AS m, 1::BIGINT AS _sequence, FALSE AS _deleted",
+    "a table in place of the cache": "CREATE TEMP TABLE tique_cache_{0} (id INTEGER, "
+    "v INTEGER, m lair.mood, _cts BIGINT, _deleted BOOLEAN); "
+    "CREATE INDEX ON tique_cache_{0} ((v + lair.same(1)))",
+    "casts of rows": "CREATE FUNCTION lair.told(lair.theirs) RETURNS TEXT "
+    "LANGUAGE sql AS $$ SELECT '(4,1,,0,f)' FROM lair.strike() $$; "
+    "CREATE CAST (lair.theirs AS TEXT) WITH FUNCTION lair.told(lair.theirs)",
+    "a cast to the cache": "CREATE FUNCTION lair.read(TEXT) RETURNS tique.tique_cache_{0} "
+    "LANGUAGE sql AS $$ SELECT NULL::tique.tique_cache_{0} FROM lair.strike() $$; "
+    "CREATE CAST (TEXT AS tique.tique_cache_{0}) WITH FUNCTION lair.read(TEXT)",
     "names of the catalog's": "CREATE TEMP VIEW pg_class AS SELECT c.*, "
     "lair.same(1) AS more FROM pg_catalog.pg_class AS c; "
     "CREATE FUNCTION pg_temp.format(TEXT, TEXT) RETURNS TEXT LANGUAGE sql AS "
-    "$$ SELECT ''::TEXT FROM lair.strike() $$",
+    "$$ SELECT ''::TEXT FROM lair.strike() $$; "
+    "CREATE FUNCTION pg_temp.unnest(tique.tique_cache_{0}[]) "
+    "RETURNS SETOF tique.tique_cache_{0} LANGUAGE sql AS "
+    "$$ SELECT NULL::tique.tique_cache_{0} FROM lair.strike() $$",
 }
 
 
 @pytest.mark.parametrize("kind", SESSIONS)
-@pytest.mark.parametrize("is_made_first", [True, False], ids=["before", "after"])
-def test_objects_of_the_callers_session(lair, kind, is_made_first):
-    """Temporary ones, before the stage is made or beside it."""
+def test_objects_of_the_callers_session(lair, kind):
+    """A guest's staging table is its own: its code there runs as the guest alone."""
     n = lair.number
     with lair.shop.by_hand("stranger") as connection:
         hand = Hand(connection, tables_of(lair.shop))
         connection.execute("SET search_path = pg_temp, lair, pg_catalog")
-        statements = SESSIONS[kind].format(n).split("; ")
-        stage = f"SELECT tique.guest_stage({n})"
-        _each(
-            connection,
-            *([*statements, stage] if is_made_first else [stage, *statements]),
+        ((cts,),) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)
+        rows = (
+            f"SELECT tique.guest_append_rows({hand.client}, {n}, {cts}, ARRAY(SELECT "
         )
         _each(
             connection,
-            f"INSERT INTO pg_temp.tique_stage_{n} VALUES (4, 1, NULL, 1, FALSE)",
-            f"SELECT tique.guest_guard_stage({n})",
+            f"CREATE TEMP TABLE tique_stage_{n} (id INTEGER, v INTEGER, m lair.mood, "
+            "_sequence BIGINT, _deleted BOOLEAN)",
+            *SESSIONS[kind].format(n).split("; "),
+            f"INSERT INTO tique_stage_{n} VALUES (4, 1, NULL, 1, FALSE)",
+            f"{rows} CAST(ROW(id, v, m, 0, FALSE) AS tique.tique_cache_{n}) "
+            f"FROM tique_stage_{n}))",
+            f"{rows} t FROM lair.theirs AS t))",
+            f"SELECT tique.guest_append_staged({hand.client}, {n}, {cts}, "
+            "'{\"(5,1,,0,f)\"}')",
         )
-        with suppress(psycopg.Error):
-            ((cts,),) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)
-            _each(
-                connection,
-                f"SELECT tique.guest_append_staged({hand.client}, {n}, {cts})",
-                f"SELECT tique.finish({hand.client}, {cts})",
-            )
+        connection.execute("RESET search_path")
+        ((count,),) = connection.execute(
+            f"SELECT count(*) FROM tique.tique_cache_{n}"
+        ).fetchall()
+        assert count > 0
         _each(
             connection,
+            f"SELECT tique.finish({hand.client}, {cts})",
             f"SELECT tique.guest_fold({n}, tique.sts(), NULL)",
-            f"SELECT tique.guest_drop_stage({n})",
             f"SELECT tique.guest_leave({hand.client})",
         )
     lair.expect_unharmed()
+
+
+def test_no_function_names_what_its_caller_can_have_made(shop):
+    """No temporary table, of the caller's session, is read or written with more rights."""
+    with shop.by_hand() as connection:
+        found = connection.execute(
+            "SELECT proname FROM pg_proc WHERE pronamespace = 'tique'::regnamespace "
+            "AND replace(prosrc, 'search_path = pg_catalog, pg_temp', '') "
+            "~* 'pg_temp|temporary|tique_stage|tique_incoming'"
+        ).fetchall()
+        assert found == []
+        ((paths,),) = connection.execute(
+            "SELECT array_agg(DISTINCT proconfig[1]) FROM pg_proc WHERE prosecdef "
+            "AND pronamespace = 'tique'::regnamespace"
+        ).fetchall()
+    # Else the session's temporary tables come before the catalog's.
+    assert paths == ["search_path=pg_catalog, pg_temp"]
 
 
 def test_event_triggers_are_a_superusers(lair):
@@ -390,14 +418,21 @@ def test_rights_that_tiques_own_role_needs(partial):
 def test_all_functions_with_the_owners_rights_are_in_the_documents(shop):
     """docs/operations.md tells of each what it touches and which code it could run."""
     pages = Path(__file__).parents[2] / "docs" / "operations.md"
-    named = set(re.findall(r"`(\w+)`", pages.read_text("utf-8")))
+    text = pages.read_text("utf-8").partition("## PostgreSQL: what runs as which role")[
+        2
+    ]
+    rows = re.findall(r"^\| (.*?) \|", text.partition("\n## ")[0], re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", " ".join(rows)))
     with shop.by_hand() as connection:
         found = connection.execute(
-            "SELECT replace(proname, '_called', '') FROM pg_proc WHERE prosecdef "
-            "AND pronamespace = 'tique'::regnamespace"
+            "SELECT replace(p.proname, '_called', '') FROM pg_proc AS p "
+            "JOIN pg_language AS l ON l.oid = p.prolang "
+            "WHERE p.pronamespace = 'tique'::regnamespace "
+            # The extension's own run as their callers, and have the plain form's names.
+            "AND (p.prosecdef OR l.lanname = 'c')"
         ).fetchall()
     assert len(found) > 15
-    assert {name for (name,) in found} <= named
+    assert {name for (name,) in found} == named
 
 
 SHADOWS = """

@@ -60,10 +60,8 @@ def test_code_that_the_callers_snapshot_does_not_see(partial, kind, level):
         connection.execute("SELECT")
         lair.by_stranger(CODE[kind])
         each = [
-            f"SELECT tique.guest_stage({n})",
-            f"INSERT INTO pg_temp.tique_stage_{n} VALUES (4, 1, NULL, 1, FALSE)",
-            f"SELECT tique.guest_guard_stage({n})",
-            f"SELECT tique.guest_append_staged({hand.client}, {n}, tique.sts() + 1)",
+            f"SELECT tique.guest_append_staged({hand.client}, {n}, tique.sts() + 1, "
+            "'{\"(4,1,,0,f)\"}')",
             f"SELECT tique.guest_log_bulk({hand.client}, tique.sts() + 1, "
             f"{hand.txid + 1}, '[{{\"{n}\":[[0,1,{{}},null]]}}]')",
             f"SELECT tique.guest_append({hand.client}, tique.sts(), '0123456789abcdef', '{{1}}', "

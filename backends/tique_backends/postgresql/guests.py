@@ -15,7 +15,8 @@ table first.
 
 *Writing.* The server checks each commit, by the privileges of that moment. The driver
 refuses it earlier, and tells INSERT from UPDATE. Every table that is written has to be
-readable too, because the process looks at its keys.
+readable too, because the process looks at its keys. Staging tables are the guest's own,
+and no function with more rights looks at them: a commit hands their rows over.
 
 *Moving versions.* The server does it, from the log and the cache table, up to what its
 own sts and λ allow. So any guest may fold any table: it does not decide which rows are
@@ -36,7 +37,7 @@ from typing_extensions import override
 
 from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import quote
+from tique_backends.names import cache_name, quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.log import encode_content
 from tique_backends.postgresql.names import stage_name
@@ -47,6 +48,7 @@ from tique_backends.postgresql.sequencer import (
     unless_held_up,
 )
 from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.server_forms import newest_staged
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, SharedSnapshot
 
 if TYPE_CHECKING:
@@ -290,8 +292,10 @@ class GuestSession(PostgreSQLSession):
 
     @override
     def append_staged(self, table: Table, cts: int) -> int:
+        staged = newest_staged(table, stage_name(table), cts)
         ((rows,),) = self.execute(
-            "SELECT tique.guest_append_staged($1, $2, $3)",
+            "SELECT tique.guest_append_rows($1, $2, $3, ARRAY(SELECT "
+            f"CAST(ROW(_r.*) AS {cache_name(table)}) FROM ({staged}) AS _r))",
             [self._sequencer.client, table.id, cts],
         ).fetch_all()
         return int(rows)
@@ -308,22 +312,6 @@ class GuestSession(PostgreSQLSession):
                     encode_content(commit),
                 ],
             )
-
-    @override
-    def create_stage(self, table: Table) -> None:
-        self.execute("SELECT tique.guest_stage($1)", [table.id])
-
-    @override
-    def guard_stage(self, table: Table) -> None:
-        with self.guards.named(table, stage_name(table)):
-            for there, name in self.execute(
-                "SELECT there, name FROM tique.guest_guard_stage($1)", [table.id]
-            ).fetch_all():
-                self.guards.names[there] = name
-
-    @override
-    def drop_stage(self, table: Table) -> None:
-        self.execute("SELECT tique.guest_drop_stage($1)", [table.id])
 
 
 class GuestEngine(PostgreSQLEngine):

@@ -19,7 +19,6 @@ from tique_backends.aside import NO_ROW
 from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
-from tique_backends.postgresql.bounds import INDEXES, STORED
 from tique_backends.postgresql.keeping import HELD
 from tique_backends.postgresql.limits import LIMIT
 from tique_backends.postgresql.literals import quoted
@@ -160,9 +159,7 @@ def guests_script() -> str:
         ("{alive}", ALIVE),
         ("{limit}", LIMIT),
         ("{no_row}", NO_ROW),
-        ("{stored}", STORED),
         ("{held}", HELD),
-        ("{indexes}", INDEXES),
     ):
         script = script.replace(name, str(value))
     return script

@@ -159,12 +159,14 @@ class PostgreSQLSession(TransactionSession):
     def create_stage(self, table: Table) -> None:
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
         # There may be one whose removal was interrupted.
-        self.drop_stage(table)
+        stage = stage_name(table)
         self._run(
-            f"CREATE TEMPORARY TABLE {stage_name(table).partition('.')[2]} "
+            f"DROP TABLE IF EXISTS {stage}; "
+            f"CREATE TEMPORARY TABLE {stage.partition('.')[2]} "
             f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS INCLUDING GENERATED "
             f"{STORED}, "
-            "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)"
+            "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)",
+            prepare=False,
         )
 
     @override

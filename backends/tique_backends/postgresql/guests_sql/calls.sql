@@ -11,8 +11,8 @@
 --
 -- A session's calls are done only as the role that it goes by. Code that runs as
 -- another one is refused, whatever its privileges are: so the checks behind this may
--- ask the session (tique.guest()), and objects that belong to a session (a temporary
--- table, an epoch's lock, the right to end it) are never made for another role.
+-- ask the session (tique.guest()), and what belongs to a session (an epoch's lock, the
+-- right to end it) is never made for another role.
 --
 -- No guest may call the functions behind, nor use the triggers' functions elsewhere
 -- (CREATE TRIGGER takes EXECUTE); TG_RELID is checked all the same.
@@ -115,8 +115,8 @@ SELECT tique.guest_opens('tique.inner_join(bigint)', true),
         'tique.inner_append(bigint, bigint, bytea, integer[], bigint[], text)', true),
     tique.guest_opens('tique.inner_barrier(bigint)', true),
     tique.guest_opens('tique.inner_log_bulk(bigint, bigint, bigint, text)', false),
-    tique.guest_opens('tique.inner_stage(bigint)', false),
-    tique.guest_opens('tique.inner_append_staged(bigint, bigint, bigint)', false);
+    tique.guest_opens(
+        'tique.inner_append_staged(bigint, bigint, bigint, text[])', false);
 
 CREATE FUNCTION tique.guest_log(
     after bigint, OUT cts bigint, OUT txid bigint, OUT commits text

@@ -13,9 +13,12 @@
 --   not take, or other processes could not read: one such entry would stop all
 --   processes that catch up. The number of a transaction that is not its own client's:
 --   outcomes go by it. The timestamp up to which a table is folded, drained or pruned:
---   sts and lambda bound it. That a client or a timestamp is in doubt. A staging table
---   that is not made here: reading it could run another role's code with the owner's
---   rights.
+--   sts and lambda bound it. That a client or a timestamp is in doubt.
+--
+-- Objects of the caller's
+--   None is read or written here but a managed table, behind guest_expect_own: rows and
+--   their texts come as arguments. A temporary table could have its maker's code, and
+--   would run it with the owner's rights.
 --
 -- Arguments that are not checked
 --   The keys of the caller's write set, and which rows were there before. So a role
@@ -322,6 +325,44 @@ BEGIN
 END
 $$;
 
+-- Runs an INSERT into the cache table ($1 are timestamps, $2 the versions) and returns how
+-- many rows and tombstones that took. Storage's CHECKs take them, too, and there is one
+-- version of a key.
+CREATE FUNCTION tique.guest_caches(
+    id bigint, filling text, cts bigint, versions anyarray,
+    OUT written bigint, OUT deleted bigint
+)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    key text;
+    checks text;
+    keys bigint;
+    violating bigint;
+BEGIN
+    SELECT string_agg(DISTINCT c.name, ', ') FILTER (WHERE c.is_key) INTO key
+    FROM tique.guest_columns(place) AS c;
+    SELECT string_agg(format('(%s)', pg_get_expr(c.conbin, c.conrelid)), ' AND ')
+    INTO checks FROM pg_constraint AS c
+    WHERE c.conrelid = place AND c.contype = 'c' AND c.convalidated;
+    EXECUTE format('WITH _i AS (%s RETURNING *) SELECT '
+        'count(*) FILTER (WHERE NOT _deleted), count(*) FILTER (WHERE _deleted), %s, '
+        'count(*) FILTER (WHERE NOT _deleted AND NOT (%s)) FROM _i',
+        filling,
+        CASE WHEN key IS NULL THEN 'count(*)' ELSE format('count(DISTINCT (%s))', key) END,
+        coalesce(checks, 'TRUE'))
+    INTO written, deleted, keys, violating USING ARRAY[cts], versions;
+    IF violating > 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '23514',
+            MESSAGE = 'a CHECK constraint of table ' || place::text || ' is violated';
+    END IF;
+    IF keys < written + deleted THEN
+        PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
+    END IF;
+END
+$$;
+
 -- The versions of one table in an entry are the caller's to write, and such as the driver
 -- writes them: whole, or of a stored row, and one of a key.
 CREATE FUNCTION tique.guest_takes(id bigint, versions json) RETURNS void
@@ -332,17 +373,12 @@ DECLARE
     written bigint;
     deleted bigint;
     width bigint;
-    key text;
-    checks text;
     taken bigint;
-    keys bigint;
-    violating bigint;
 BEGIN
     SELECT count(*) FILTER (WHERE v->>0 = '0'), count(*) FILTER (WHERE v->>0 = '1')
     INTO written, deleted FROM json_array_elements(versions) AS v;
     PERFORM tique.guest_writes(id, written, deleted);
-    SELECT max(c.number) + 1, string_agg(DISTINCT c.name, ', ') FILTER (WHERE c.is_key)
-    INTO width, key FROM tique.guest_columns(place) AS c;
+    SELECT max(c.number) + 1 INTO width FROM tique.guest_columns(place) AS c;
     IF written + deleted < json_array_length(versions) OR EXISTS (
         SELECT FROM json_array_elements(versions) AS v
         WHERE json_typeof(v->0) <> 'number' OR json_array_length(v) <> width OR EXISTS (
@@ -358,26 +394,14 @@ BEGIN
     ) THEN
         PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
     END IF;
-    SELECT string_agg(format('(%s)', pg_get_expr(c.conbin, c.conrelid)), ' AND ')
-    INTO checks FROM pg_constraint AS c
-    WHERE c.conrelid = place AND c.contype = 'c' AND c.convalidated;
-    -- Its only result is that the cache table took them, and storage's CHECKs do.
+    -- Its only result is that the cache table took them.
     BEGIN
-        EXECUTE format('WITH _i AS (%s RETURNING *) SELECT count(*), %s, '
-            'count(*) FILTER (WHERE NOT _deleted AND NOT (%s)) FROM _i',
-            tique.guest_filling(id),
-            CASE WHEN key IS NULL THEN 'count(*)' ELSE format('count(DISTINCT (%s))', key)
-            END,
-            coalesce(checks, 'TRUE'))
-        INTO taken, keys, violating USING ARRAY[0::bigint], ARRAY[versions];
+        SELECT t.written + t.deleted INTO taken
+        FROM tique.guest_caches(id, tique.guest_filling(id), 0, ARRAY[versions]) AS t;
         RAISE EXCEPTION USING ERRCODE = 'TQ005', MESSAGE = 'taken';
     EXCEPTION WHEN SQLSTATE 'TQ005' THEN
     END;
-    IF violating > 0 THEN
-        RAISE EXCEPTION USING ERRCODE = '23514',
-            MESSAGE = 'a CHECK constraint of table ' || place::text || ' is violated';
-    END IF;
-    IF taken < json_array_length(versions) OR keys < taken THEN
+    IF taken < json_array_length(versions) THEN
         PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
     END IF;
 END

@@ -110,110 +110,39 @@ BEGIN
 END
 $$;
 
--- The staging table is the owner's: a caller can attach no code to it that would run
--- when it is read here.
-CREATE FUNCTION tique.inner_stage(id bigint) RETURNS void
+-- Rows that the caller has staged, as the texts of rows of the cache table: its staging
+-- table is its own, and nothing here looks at that. Texts are read by input functions, which
+-- no cast of another role's replaces.
+CREATE FUNCTION tique.inner_append_staged(
+    client bigint, id bigint, cts bigint, versions text[]
+) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
+SET array_nulls = on SET xmloption = content
 AS $$
 DECLARE
     place regclass := tique.guest_place(id);
-    stage text := format('%I', 'tique_stage_' || id);
-BEGIN
-    PERFORM tique.guest_expect_own(place);
-    EXECUTE format('DROP TABLE IF EXISTS pg_temp.%s', stage);
-    EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS {stored}, '
-        '_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)', stage, place::text);
-    EXECUTE format('GRANT SELECT, INSERT, DELETE ON pg_temp.%s TO %I', stage,
-        tique.guest());
-END
-$$;
-
--- It refuses rows that storage could not take (bounds.py): it has storage's indexes.
-CREATE FUNCTION tique.guest_guard_stage(id bigint, OUT there text, OUT name text)
-RETURNS SETOF record
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    place regclass := tique.guest_place(id);
-    stage text := tique.guest_own_stage(id);
-    shape text;
-    condition text;
-BEGIN
-    FOR there, name, shape, condition IN SELECT * FROM tique.guest_indexes(place) LOOP
-        IF condition IS NULL THEN
-            EXECUTE format('CREATE INDEX IF NOT EXISTS %s ON %s %s', there, stage, shape);
-        ELSE
-            EXECUTE format('ALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %2$s, '
-                'ADD CONSTRAINT %2$s CHECK (%3$s)', stage, there, condition);
-        END IF;
-        RETURN NEXT;
-    END LOOP;
-END
-$$;
-
-CREATE FUNCTION tique.guest_indexes(place regclass) RETURNS TABLE (
-    there text, name text, shape text, condition text
-)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$ {indexes} $$;
-
--- The staging table that was made here.
-CREATE FUNCTION tique.guest_own_stage(id bigint) RETURNS text
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    stage text := format('pg_temp.%I', 'tique_stage_' || id);
-BEGIN
-    PERFORM tique.guest_expect_own(tique.guest_place(id));
-    IF NOT EXISTS (
-        SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
-        WHERE c.oid = to_regclass(stage) AND r.rolname = current_user AND c.relkind = 'r'
-    ) THEN
-        PERFORM tique.guest_refuse('there is no staging table of tique');
-    END IF;
-    RETURN stage;
-END
-$$;
-
-CREATE FUNCTION tique.guest_drop_stage(id bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    EXECUTE format('DROP TABLE IF EXISTS pg_temp.%I', 'tique_stage_' || id);
-END
-$$;
-
-CREATE FUNCTION tique.inner_append_staged(client bigint, id bigint, cts bigint)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    place regclass := tique.guest_place(id);
-    stage text := tique.guest_own_stage(id);
-    columns text;
-    same text;
-    newest text;
+    filling text;
     written bigint;
     deleted bigint;
-    appended bigint;
 BEGIN
     PERFORM tique.guest_holds(client, cts);
-    SELECT string_agg('_n.' || c.name, ', ' ORDER BY c.number),
-        string_agg(format('_l.%1$s = _n.%1$s', c.name), ' AND ') FILTER (WHERE c.is_key)
-    INTO columns, same
+    PERFORM tique.guest_expect_own(place);
+    SELECT format('INSERT INTO %1$s SELECT %2$s, $1[1], _n._deleted '
+        'FROM unnest(CAST($2 AS %1$s[])) AS _n', tique.guest_cache(id),
+        string_agg('_n.' || c.name, ', ' ORDER BY c.number)) INTO filling
     FROM (
-        SELECT DISTINCT d.number, d.name, d.is_key FROM tique.guest_columns(place) AS d
+        SELECT DISTINCT d.number, d.name FROM tique.guest_columns(place) AS d
     ) AS c;
-    newest := coalesce(format('WHERE NOT EXISTS (SELECT FROM %s AS _l '
-        'WHERE %s AND _l._sequence > _n._sequence)', stage, same), '');
-    EXECUTE format('SELECT count(*) FILTER (WHERE NOT _n._deleted), '
-        'count(*) FILTER (WHERE _n._deleted) FROM %s AS _n %s', stage,
-        CASE WHEN same IS NULL THEN '' ELSE newest END) INTO written, deleted;
+    SELECT t.written, t.deleted INTO written, deleted
+    FROM tique.guest_caches(id, filling, cts, versions) AS t;
     PERFORM tique.guest_writes(id, written, deleted);
-    EXECUTE format('INSERT INTO %s SELECT %s, $1, _n._deleted FROM %s AS _n %s',
-        tique.guest_cache(id), columns, stage,
-        CASE WHEN same IS NULL THEN '' ELSE newest END) USING cts;
-    GET DIAGNOSTICS appended = ROW_COUNT;
-    RETURN appended;
+    RETURN written + deleted;
 END
 $$;
+
+-- The same, of rows that are no texts yet: these are written as they are read above.
+CREATE FUNCTION tique.guest_append_rows(
+    client bigint, id bigint, cts bigint, versions anyarray
+) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT tique.guest_append_staged(client, id, cts, CAST(versions AS text[])) $$;

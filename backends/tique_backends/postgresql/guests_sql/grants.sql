@@ -58,8 +58,8 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_follow(bigint, bigint), tique.guest_log(bigint), tique.guest_logged(bigint),
     tique.guest_append(bigint, bigint, bytea, integer[], bigint[], text),
     tique.guest_barrier(bigint), tique.guest_log_bulk(bigint, bigint, bigint, text),
-    tique.guest_stage(bigint), tique.guest_drop_stage(bigint),
-    tique.guest_guard_stage(bigint), tique.guest_append_staged(bigint, bigint, bigint),
+    tique.guest_append_staged(bigint, bigint, bigint, text[]),
+    tique.guest_append_rows(bigint, bigint, bigint, anyarray),
     tique.guest_drain(bigint, bigint), tique.guest_fold(bigint, bigint, bigint),
     tique.guest_prune(double precision), tique.guest_strange(regclass)
 TO PUBLIC;
