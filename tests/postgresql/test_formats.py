@@ -19,6 +19,7 @@ import psycopg
 import pytest
 
 import tique
+from tests.plugins.engine import PostgreSQL, label
 from tests.postgresql.privileges import denied, tables_of
 from tique_backends.engine import FORMAT_OF_OWNERS_CODE, FORMAT_VERSION
 
@@ -171,6 +172,30 @@ def test_a_database_of_format_3(old, new):
     assert not strikes(shop)
     for found, expected in zip(catalog(shop), new, strict=True):
         assert found == expected
+
+
+OLDER = (
+    "CREATE FUNCTION public.older() RETURNS EVENT_TRIGGER LANGUAGE plpgsql AS "
+    "$$ BEGIN ALTER EXTENSION tique DROP FUNCTION tique.{0}; DROP FUNCTION tique.{0}; END $$",
+    "CREATE EVENT TRIGGER older ON ddl_command_end WHEN TAG IN ('CREATE EXTENSION') "
+    "EXECUTE FUNCTION public.older()",
+)
+
+
+@pytest.mark.parametrize("shop", [PostgreSQL], ids=label, indirect=True)
+def test_an_upgrade_beside_the_extension_of_before(old):
+    """P5: the server's files are older than the package: says so, and does nothing."""
+    before = catalog(old)
+    old.natively(*(sql.format(NEWER[-1]) for sql in OLDER))
+    try:
+        with pytest.raises(tique.OperationalError, match="udf build") as caught:
+            old.process()
+    finally:
+        old.natively("DROP EVENT TRIGGER older", "DROP FUNCTION public.older()")
+    assert caught.value.sqlstate == "55000"
+    assert catalog(old) == before
+    old.process()
+    assert version(old) == FORMAT_VERSION
 
 
 def test_a_process_that_knows_format_3(old):

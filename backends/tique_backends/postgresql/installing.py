@@ -105,8 +105,14 @@ END
 $$
 """
 
+_IS_THIS_ONE = """
+DO $$ BEGIN IF to_regprocedure('tique.expect_free(bigint[])') IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the server has the extension of an '
+        'older tique: run "tique udf build postgresql --install" there, and restart it';
+END IF; END $$"""
+
 _STATEMENTS: dict[str, Callable[[], tuple[str, ...]]] = {
-    "extension": lambda: ("CREATE EXTENSION tique WITH SCHEMA tique",),
+    "extension": lambda: ("CREATE EXTENSION tique WITH SCHEMA tique", _IS_THIS_ONE),
     "plain": lambda: (plain_script(),),
 }
 
