@@ -268,6 +268,36 @@ def test_bulk_writes(shop):
     expect_nothing_unfinished(shop.owner)
 
 
+@pytest.mark.parametrize("key", [" PRIMARY KEY", ""], ids=["keyed", "keyless"])
+def test_generated_columns(shop, key):
+    """P4, P9: no version holds them, and a CHECK may be of them."""
+    shop.owner.commit(
+        "CREATE TABLE g (t INTEGER GENERATED ALWAYS AS (v * 2) STORED CHECK (t < 100), "
+        f"id INTEGER{key}, u INTEGER GENERATED ALWAYS AS (v + 1) STORED, v INTEGER)"
+    )
+    shop.natively("GRANT ALL ON g TO writer")
+    writer = shop.process("writer")
+    writer.commit("INSERT INTO g (id, v) VALUES (1, 10), (2, 20), (3, 30)")
+    writer.commit("UPDATE g SET v = 11 WHERE id = 1")
+    writer.commit("DELETE FROM g WHERE id = 3")
+    with pytest.raises(tique.IntegrityError):
+        writer.run("UPDATE g SET v = 50 WHERE id = 2")
+    writer.connection.rollback()
+    writer.commit(
+        f"INSERT INTO g (id, v) SELECT n, 5 FROM generate_series(3, {ROWS}) AS n"
+    )
+    rows = [(22, 1, 12, 11), (40, 2, 21, 20), (10, 3, 6, 5)]
+    by_key = "SELECT t, id, u, v FROM g WHERE id < 4 ORDER BY id"
+    for process in (writer, shop.process("writer"), shop.owner):
+        assert process.rows(by_key) == rows
+    for process in shop.processes:
+        process.database.timeline.advance()
+    writer.connection.checkpoint()
+    assert not cached(writer)
+    with shop.by_hand() as connection:
+        assert connection.execute(by_key).fetchall() == rows
+
+
 @pytest.mark.parametrize("folder", [None, "reader"])
 def test_checkpoints(shop, folder):
     """P7: any process folds any table, whether or not its role may read it."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+import tique
 from tests.postgresql.privileges import Hand, denied, tables_of
 
 BAD = "permission denied|these are no|this is no|there is no|nothing was|must be owner"
@@ -201,6 +202,36 @@ def test_versions_that_the_table_would_not_take(hand, version, state):
     with pytest.raises(psycopg.Error) as caught:
         hand.append({"open": [version]})
     assert caught.value.sqlstate == state
+
+
+def test_versions_that_a_check_made_past_tique_refuses(shop, hand):
+    """P4: storage holds new rows to it, and would stop every fold of the table."""
+    shop.natively(
+        "ALTER TABLE open DROP CONSTRAINT open_v_check, ADD CHECK (v < 25) NOT VALID"
+    )
+    (barrier,) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)[0]
+    for attempt in (
+        lambda: hand.append({"open": [GOOD]}),
+        lambda: hand.run(
+            STAGED, hand.client, int(hand.tables["open"]), barrier, ["(9,90,x,0,f)"]
+        ),
+    ):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            attempt()
+    hand.run("SELECT tique.abort(%s, %s)", hand.client, barrier)
+    assert hand.append({"open": [[0, 9, 9, "x"]]}) > 0
+    for role in ("writer", None):
+        process = shop.process(role)
+        with pytest.raises(tique.IntegrityError):
+            process.commit("UPDATE open SET v = 90 WHERE id = 1")
+        process.connection.rollback()
+        process.commit("UPDATE open SET v = v + 1 WHERE id = 1")
+    for process in shop.processes:
+        process.database.timeline.advance()
+    shop.owner.connection.checkpoint()
+    with shop.by_hand() as connection:
+        rows = connection.execute("SELECT id, v FROM open ORDER BY id").fetchall()
+    assert rows == [(1, 12), (2, 20), (9, 9)]
 
 
 @pytest.mark.parametrize(

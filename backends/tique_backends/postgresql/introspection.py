@@ -100,9 +100,10 @@ WHERE below.modifier >= 0
 
 _CONSTRAINTS = """
 SELECT conrelid, contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
-  convalidated, EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
+  convalidated, to_json(k)->>'conenforced' IS DISTINCT FROM 'false',
+  EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
     WHERE i.indexrelid = conindid AND i.indisexclusion)
-FROM pg_catalog.pg_constraint WHERE conrelid = ANY(CAST($1 AS OID[]))
+FROM pg_catalog.pg_constraint AS k WHERE conrelid = ANY(CAST($1 AS OID[]))
 AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
   WHERE i.indexrelid = conindid AND contype = 'u' AND i.indnullsnotdistinct)
 ORDER BY oid"""
@@ -328,9 +329,8 @@ def _described(
     unique: list[tuple[int, ...]] = []
     key_names: list[tuple[str, tuple[int, ...]]] = []
     checks: list[Check] = []
-    for kind, constraint, key, expression, deferrable, is_valid, excludes in ask(
-        _CONSTRAINTS, number
-    ):
+    for row in ask(_CONSTRAINTS, number):
+        kind, constraint, key, expression, deferrable, is_valid, holds, excludes = row
         if kind == "f":
             # The caller takes it over, or has done so.
             continue
@@ -347,10 +347,10 @@ def _described(
             primary = tuple(numbers[i] for i in key)
         elif kind == "u":
             unique.append(tuple(numbers[i] for i in key))
-        elif kind == "c" and is_valid:
-            checks.append(Check(expression, constraint))
-        elif kind != "n" or not is_valid:
+        elif kind not in ("c", "n") or not is_valid:
             refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
+        if kind == "c" and holds:
+            checks.append(Check(expression, constraint))
     table = Table(
         schema,
         name,

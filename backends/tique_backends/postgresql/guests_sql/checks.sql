@@ -233,10 +233,10 @@ BEGIN
 END
 $$;
 
--- The columns of a table, and the form of a value in the log: the JSON type and a
--- pattern for its text, which any other of PostgreSQL's own types is logged as, and those
--- of others whose text PostgreSQL's own functions alone read. A domain's is that of its
--- base. No JSON type: it is never in the log.
+-- The columns that versions of a table have, and the form of a value in the log: the JSON
+-- type and a pattern for its text, which any other of PostgreSQL's own types is logged as,
+-- and those of others whose text PostgreSQL's own functions alone read. A domain's is that
+-- of its base. No JSON type: it is never in the log.
 CREATE FUNCTION tique.guest_columns(
     place regclass, OUT number integer, OUT name text, OUT type text, OUT is_key boolean,
     OUT kind text, OUT pattern text, OUT is_own boolean
@@ -278,7 +278,8 @@ BEGIN
         ('timestamp', 'string', '^[0-9]{4}-[0-9]{2}-[0-9]{2} '
             '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{6})?$')
     ) AS f(type, kind, pattern) ON to_regtype('pg_catalog.' || f.type) = t.oid
-    WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped;
+    WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped
+        AND a.attgenerated = '';
 END
 $$;
 
@@ -326,8 +327,8 @@ END
 $$;
 
 -- Runs an INSERT into the cache table ($1 are timestamps, $2 the versions) and returns how
--- many rows and tombstones that took. Storage's CHECKs take them, too, and there is one
--- version of a key.
+-- many rows and tombstones that took. Storage's CHECKs take them, too, also one that is NOT
+-- VALID, and so do its generated columns; and there is one version of a key.
 CREATE FUNCTION tique.guest_caches(
     id bigint, filling text, cts bigint, versions anyarray,
     OUT written bigint, OUT deleted bigint
@@ -338,20 +339,27 @@ DECLARE
     place regclass := tique.guest_place(id);
     key text;
     checks text;
+    computed text;
     keys bigint;
     violating bigint;
 BEGIN
     SELECT string_agg(DISTINCT c.name, ', ') FILTER (WHERE c.is_key) INTO key
     FROM tique.guest_columns(place) AS c;
-    SELECT string_agg(format('(%s)', pg_get_expr(c.conbin, c.conrelid)), ' AND ')
-    INTO checks FROM pg_constraint AS c
-    WHERE c.conrelid = place AND c.contype = 'c' AND c.convalidated;
-    EXECUTE format('WITH _i AS (%s RETURNING *) SELECT '
+    SELECT string_agg(format('AND (%s)', pg_get_expr(c.conbin, c.conrelid)), ' ')
+    INTO checks FROM pg_constraint AS c WHERE c.conrelid = place AND c.contype = 'c'
+        AND to_json(c)->>'conenforced' IS DISTINCT FROM 'false';
+    SELECT string_agg(format(', %s AS %I', pg_get_expr(d.adbin, place), a.attname), ''),
+        concat(checks, string_agg(format(' AND %I IS NOT NULL', a.attname), '')
+            FILTER (WHERE a.attnotnull))
+    INTO computed, checks FROM pg_attribute AS a
+    JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = place AND a.attgenerated <> '';
+    EXECUTE format('WITH _i AS (%s RETURNING *%s) SELECT '
         'count(*) FILTER (WHERE NOT _deleted), count(*) FILTER (WHERE _deleted), %s, '
-        'count(*) FILTER (WHERE NOT _deleted AND NOT (%s)) FROM _i',
-        filling,
+        'count(*) FILTER (WHERE NOT (_deleted OR (TRUE %s))) FROM _i',
+        filling, computed,
         CASE WHEN key IS NULL THEN 'count(*)' ELSE format('count(DISTINCT (%s))', key) END,
-        coalesce(checks, 'TRUE'))
+        checks)
     INTO written, deleted, keys, violating USING ARRAY[cts], versions;
     IF violating > 0 THEN
         RAISE EXCEPTION USING ERRCODE = '23514',
