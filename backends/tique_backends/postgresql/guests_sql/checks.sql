@@ -343,7 +343,8 @@ DECLARE
     keys bigint;
     violating bigint;
 BEGIN
-    SELECT string_agg(DISTINCT c.name, ', ') FILTER (WHERE c.is_key) INTO key
+    SELECT coalesce('count(DISTINCT (' || string_agg(DISTINCT c.name, ', ')
+        FILTER (WHERE c.is_key) || '))', 'count(*)') INTO key
     FROM tique.guest_columns(place) AS c;
     SELECT string_agg(format('AND (%s)', pg_get_expr(c.conbin, c.conrelid)), ' ')
     INTO checks FROM pg_constraint AS c WHERE c.conrelid = place AND c.contype = 'c'
@@ -357,9 +358,7 @@ BEGIN
     EXECUTE format('WITH _i AS (%s RETURNING *%s) SELECT '
         'count(*) FILTER (WHERE NOT _deleted), count(*) FILTER (WHERE _deleted), %s, '
         'count(*) FILTER (WHERE NOT (_deleted OR (TRUE %s))) FROM _i',
-        filling, computed,
-        CASE WHEN key IS NULL THEN 'count(*)' ELSE format('count(DISTINCT (%s))', key) END,
-        checks)
+        filling, computed, key, checks)
     INTO written, deleted, keys, violating USING ARRAY[cts], versions;
     IF violating > 0 THEN
         RAISE EXCEPTION USING ERRCODE = '23514',
@@ -425,7 +424,7 @@ DECLARE
 BEGIN
     -- As the driver writes it: no longer than others can read, which is asked before
     -- anything that takes long, and without blanks.
-    IF length(entry) > 33554432 OR entry !~ '^([^"\s]|"([^"\\]|\\.)*")*$' THEN
+    IF octet_length(entry) > 33554432 OR entry !~ '^([^"\s]|"([^"\\]|\\.)*")*$' THEN
         PERFORM tique.guest_refuse('this is no commit of the client');
     END IF;
     parts := entry;

@@ -7,7 +7,9 @@ CREATE FUNCTION tique.inner_append(
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    entry text[] := string_to_array(entries, chr(31));
+    -- What is too long is not looked at: that would take long, too.
+    entry text[] := CASE WHEN octet_length(entries) <= 33554432::bigint * cardinality(txids)
+        THEN string_to_array(entries, chr(31)) END;
 BEGIN
     IF (
         cardinality(entry) = cardinality(txids) AND cardinality(counts) = cardinality(txids)
