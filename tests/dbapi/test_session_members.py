@@ -345,6 +345,15 @@ def test_refused_by_name(engine, name):
         connection.execute(sql)
 
 
+def test_the_word_now_in_prepare_is_of_its_execution(engine):
+    """docs/isolation.md: natively it is of PREPARE."""
+    connection = engine.connect()
+    connection.execute("PREPARE p AS SELECT 'now'::timestamptz = now()")
+    connection.commit()
+    connection.execute("SELECT 1")
+    assert connection.execute("EXECUTE p").fetchone() == (True,)
+
+
 @pytest.mark.parametrize("ends", ["COMMIT", "ROLLBACK"])
 def test_notify_is_delivered_at_the_commit(engine, ends):
     """And not at a rollback, nor before."""
