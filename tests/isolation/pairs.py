@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 RECORDS = Path(__file__).with_name("pairs.txt")
 PATIENCE = 30
 MOMENT = 1
@@ -166,6 +168,37 @@ PAIRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 
+COMPUTED = "CREATE UNIQUE INDEX apart ON w (abs(n - id))"
+"""A unique key whose values the engine computes."""
+OTHER = "INSERT INTO w VALUES (4, 40, 1, 0)"
+"""It has the first one's value as :data:`NEW` does."""
+
+COMPUTED_PAIRS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "insert of one computed value": ((NEW,), (OTHER,)),
+    "DO NOTHING of a computed value": ((NEW,), (f"{OTHER} ON CONFLICT DO NOTHING",)),
+    "upserts by a computed value": (
+        (upsert("3, 30, 0, 0", "abs(n - id)"),),
+        (f"{OTHER} ON CONFLICT (abs(n - id)) DO UPDATE SET m = w.m - 1",),
+    ),
+    "computed value that is taken": (
+        ("UPDATE w SET n = -2 WHERE id = 1",),
+        ("UPDATE w SET n = -1 WHERE id = 2",),
+    ),
+    "computed value that is given up": (
+        ("UPDATE w SET n = 5 WHERE id = 1",),
+        ("INSERT INTO w VALUES (5, 50, 4, 0)",),
+    ),
+    "delete and insert of the computed value": (
+        (DELETE,),
+        ("INSERT INTO w VALUES (5, 50, 4, 0)",),
+    ),
+    "computed value and another column": (
+        ("UPDATE w SET k = 50 WHERE id = 1",),
+        ("UPDATE w SET m = abs(m) - 1 WHERE id = 2",),
+    ),
+    "other computed values": ((NEW,), ("INSERT INTO w VALUES (4, 40, 0, 0)",)),
+}
+
 UNDO = "rollback to"
 UNDONE = (
     *("upsert of a row that is there", "upsert of a new row", "upsert of a new value"),
@@ -179,6 +212,7 @@ UNDONE = (
     *("insert of one value", "delete and update", "delete and insert of the key"),
     *("DO NOTHING", "child and its parent's delete", "value that is given up"),
     *("key that moves", "FOR UPDATE and counter", "RETURNING"),
+    *("insert of one computed value", "computed value that is given up"),
 )
 """Pairs that are played with all of the first transaction behind a savepoint, too."""
 
@@ -211,24 +245,48 @@ class Case(NamedTuple):
     end: str
 
     @property
+    def is_computed(self) -> bool:
+        """Whether it is about keys whose values the engine computes."""
+        return self.name.removesuffix(", turned") in COMPUTED_PAIRS
+
+    @property
     def label(self) -> str:
         return f"{self.name}: {self.end}"
 
 
 def cases() -> list[Case]:
     found = []
-    for name, (one, two) in PAIRS.items():
+    pairs = PAIRS | COMPUTED_PAIRS
+    for name, (one, two) in pairs.items():
         for end in ("commit", "rollback"):
             found.append(Case(name, one, two, end))
             if one != two:
                 found.append(Case(f"{name}, turned", two, one, end))
     for name in UNDONE:
-        one, two = PAIRS[name]
+        one, two = pairs[name]
         found.append(Case(name, (SAVEPOINT, *one), two, UNDO))
         if one != two:
             found.append(Case(f"{name}, turned", (SAVEPOINT, *two), one, UNDO))
     found += [Case(name, *pair, UNDO) for name, pair in PARTLY_UNDONE.items()]
     return found
+
+
+def parameters() -> list[Any]:
+    """The cases, each for the engines that have its indexes."""
+    marks = [
+        pytest.mark.written_for(names, reason="their unique indexes of expressions")
+        for names in (["postgresql"], ["duckdb", "postgresql"])
+    ]
+    return [
+        pytest.param(
+            case,
+            id=case.label,
+            marks=[marks["ON CONFLICT" not in f"{case.first}{case.second}"]]
+            if case.is_computed
+            else [],
+        )
+        for case in cases()
+    ]
 
 
 def recorded() -> dict[str, str]:
@@ -264,6 +322,9 @@ def play(case: Case, first: Any, second: Any, waits: Any) -> str:
     for sql in SETUP:
         first.cursor().execute(sql)
     first.commit()
+    if case.is_computed:
+        first.cursor().execute(COMPUTED)
+        first.commit()
     # The second one knows the tables, so that it looks nothing up while the first is open.
     for sql in FINALS:
         second.cursor().execute(sql)

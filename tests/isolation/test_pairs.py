@@ -10,13 +10,13 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from tests.isolation.pairs import cases, play, recorded
+from tests.isolation.pairs import cases, parameters, play, recorded
 from tests.plugins.postgresql import empty
 
 LEVEL = "READ COMMITTED"
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", parameters())
 def test_as_in_postgresql(engine, case):
     """P3, P8, P9, P12."""
     with (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.isolation.pairs import cases, play, recorded
+from tests.isolation.pairs import parameters, play, recorded
 from tests.sharing.test_row_locks import expect_waiting
 
 LEVEL = "READ COMMITTED"
 PATIENCE = 20
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", parameters())
 def test_as_in_postgresql(process, case):
     """Both in their first moments, before either's heartbeat."""
     first, second = process(isolation_level=LEVEL), process(isolation_level=LEVEL)

@@ -32,8 +32,8 @@ table was committed; the second time it has the lock, and what it finds stands.
 
 *References.* A row that references a key, and one that gives a key up, lock the key, shared and alone.
 
-*What has no lock* may lose at the commit: too many staged rows, and rows of tables without a primary
-key; anything against a transaction of SNAPSHOT, which takes no lock.
+*What has no lock* may lose at the commit: too many staged rows, rows of tables without a primary
+key, and staged values of unique indexes on expressions; anything against a transaction of SNAPSHOT, which takes no lock.
 
 *Other processes.* While others use the database, the rows are locked in the server, too, and what merges is
 shown there; the statement's snapshot says whether there are any (:mod:`tique.timeline.shared`). A statement in autocommit does without: it is run again
@@ -41,7 +41,7 @@ if it loses. So does one that would have the transaction lock more rows than the
 has room for.
 
 *Costs.* Without contention: a lock in memory for each row, and a look at the table's newest commit. No
-engine statement, and no round trip. Beside other processes, round trips for the locks, the commits that
+engine statement, and no round trip, but for values that the engine computes. Beside other processes, round trips for the locks, the commits that
 have begun, and these.
 
 *Waits* are those for row locks: bounded by ``lock_timeout``, cancelled by ``cancel()``, and one of a
@@ -61,6 +61,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique.commit.certification import ComputedKeys
 from tique.commit.lock_keys import (
     in_order,
     merging_key,
@@ -232,6 +233,7 @@ def _wanted(transaction: Transaction, after: int, *, is_refused: bool) -> _Wante
                     values = None if row is None else key_of(positions, row)
                     if values is not None and not {None, MISSING}.intersection(values):
                         wanted.keys.add(unique_key(number, positions, values))
+        wanted.keys.update(_computed(transaction, writes, after))
     if is_refused:
         wanted.met = wanted.keys | transaction.met
         wanted.keys = wanted.met
@@ -241,6 +243,25 @@ def _wanted(transaction: Transaction, after: int, *, is_refused: bool) -> _Wante
         wanted.looked_at = transaction.looked_at - wanted.keys
         wanted.references = transaction.references.after(after)
     return wanted
+
+
+def _computed(
+    transaction: Transaction, writes: TableWrites, after: int
+) -> Iterator[LockKey]:
+    """The values in unique indexes on expressions that rows take, and that they give up."""
+    table, session = writes.table, transaction.session
+    computed = ComputedKeys(transaction.catalog, transaction.engine.forms)
+    for key in table.computed_keys:
+        moved = TableWrites(table)
+        for place in writes.written_after(after):
+            write, before = writes.rows[place], _before(transaction, table, place)
+            new = None if write.deleted else key_of(key.columns, write.row)
+            if before is None or new != key_of(key.columns, before):
+                for row in filter(None, (write.row, before)):
+                    if MISSING not in key_of(key.columns, row):
+                        moved.put((len(moved.rows),), transaction.version_of(row))
+        for _, value, _ in computed.values(moved, key, session):
+            yield unique_key(table.id, (), (key.texts, value))
 
 
 def _before(transaction: Transaction, table: Table, key: Key) -> Row | None:

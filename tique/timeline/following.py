@@ -128,7 +128,8 @@ class Follower:
     def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
         """Whether one of this process's own commits that are not followed wrote a row.
 
-        Or a value of a UNIQUE key (:func:`tique.commit.lock_keys.unique_key`).
+        Or a value of a UNIQUE key (:func:`tique.commit.lock_keys.unique_key`). One that the
+        engine computes has no columns: any row of the table may have written it.
         """
         unique = {
             (~number, values[0]) for number, values in rows if number < 0 and values
@@ -143,7 +144,8 @@ class Follower:
                     for key, _, _ in own.writes[number]
                 )
                 or any(
-                    (~number, (positions, *key_of(positions, row))) in rows
+                    not positions
+                    or (~number, (positions, *key_of(positions, row))) in rows
                     for number, positions in unique
                     for _, row, _ in own.writes.get(number, ())
                 )
