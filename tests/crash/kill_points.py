@@ -78,12 +78,13 @@ class Run:
                 else:
                     self.open().execute(statement)
             txid = self.open().txid
-            self.open().commit()
             # Without BEGIN a schema change takes effect outside the transaction, which
             # stays empty.
-            return (
-                None if str(step[0]).startswith(("ALTER", "CREATE", "DROP")) else txid
-            )
+            if str(step[0]).startswith(("ALTER", "CREATE", "DROP")):
+                txid = None
+            self.report(None, txid)
+            self.open().commit()
+            return txid
         return None
 
     def all(self, steps):
@@ -173,12 +174,14 @@ def fold(connection):
         time.sleep(0.02)
 
 
-def judge(report, engine, states, acknowledged, txids):
+def judge(report, engine, states, acknowledged, txids, asked):
     """Open for good: state, numbers, caches, service."""
     started = time.monotonic()
     run = Run(engine)
     connection = run.open()
     database = connection._database
+    # A transaction that begins after this answer sees the commit that it reports.
+    outcome = None if asked is None else connection.outcome(asked)
     found = {
         table.name: sorted(
             map(repr, connection.execute(f"SELECT * FROM {table.name}").fetchall())
@@ -186,6 +189,9 @@ def judge(report, engine, states, acknowledged, txids):
         for table in database.catalog
     }
     allowed = states[acknowledged : acknowledged + 2]
+    if outcome in ("committed", "aborted") and found:
+        is_said = allowed[outcome == "committed"]
+        assert found == is_said, f"transaction {asked} is said to be {outcome}"
     if found not in allowed and found != {}:
         raise AssertionError(f"neither before nor after the step: {found}"[:1500])
     if connection.txid is not None and connection.txid <= max(txids, default=0):
@@ -256,13 +262,14 @@ def main(engine_name, place, name, kills, first, stride):
         failure = None
         if code not in (0, -9):
             failure = f"the scenario itself failed: {values[-1]}"
-        done = [value for value in values if value[0] != "error"]
+        done = [value for value in values if value[0] not in ("error", None)]
         acknowledged = done[-1][0] if done else 0
         txids = [value[1] for value in done if value[1] is not None]
+        asked = values[-1][1] if values and values[-1][0] is None else None
         for again in range(kills - 1):
             forked(reopen, engine, 1 + (point * 7 + again * 5) % 40)
         if failure is None:
-            judged, verdict = forked(judge, engine, states, acknowledged, txids)
+            judged, verdict = forked(judge, engine, states, acknowledged, txids, asked)
             if judged != 0:
                 failure = f"after reopening: {verdict[-1] if verdict else judged}"
         print(json.dumps([point, acknowledged, code, failure]), flush=True)
