@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tique_backends.errors import EngineError
 from tique_backends.gaps import widened
+from tique_backends.retrying import persist
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -116,11 +118,17 @@ class Session(ABC):
 
     @abstractmethod
     def execute(
-        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+        self,
+        sql: str,
+        parameters: Sequence[Any] = (),
+        *,
+        wide: bool = False,
+        keeping: bool = False,
     ) -> Result:
         """Run one statement; ``$n`` in it is ``parameters[n - 1]``.
 
-        ``wide`` says that it may look at much of a large table.
+        ``wide`` says that it may look at much of a large table, ``keeping`` that its rows
+        are wanted in the form in which they are written again.
 
         Raises
         ------
@@ -151,7 +159,7 @@ class Session(ABC):
 
         ``query`` is a SELECT with neither ORDER BY nor LIMIT of its own.
         """
-        return self.execute(query, parameters, wide=wide)
+        return self.execute(query, parameters, wide=wide, keeping=True)
 
     def rows_to_keep(
         self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
@@ -160,7 +168,7 @@ class Session(ABC):
 
         ``of`` is the table whose rows they are or become, None if they are keys.
         """
-        return self.execute(query, parameters).fetch_all()
+        return self.execute(query, parameters, keeping=True).fetch_all()
 
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
         """Rows that were kept, whose columns are of these types, as results have them."""
@@ -337,7 +345,6 @@ class Session(ABC):
     def rollback(self) -> None:
         """Roll it back; without one, do nothing."""
 
-    @abstractmethod
     def transact(self, body: Callable[[], _Outcome]) -> _Outcome:
         """Run ``body`` in an engine transaction and commit it durably.
 
@@ -345,6 +352,30 @@ class Session(ABC):
         If it raises, all is rolled back; if COMMIT does, it may have happened. While a
         transaction is held, ``body`` joins it, and is run once.
         """
+        return self._transact(self.begin, body, self.commit)
+
+    def _transact(
+        self,
+        begin: Callable[[], None],
+        body: Callable[[], _Outcome],
+        commit: Callable[[], None],
+    ) -> _Outcome:
+        """The same, begun and committed in another way."""
+        if self.aside is not None:
+            return body()
+
+        def attempt() -> _Outcome:
+            try:
+                begin()
+                outcome = body()
+                commit()
+            except BaseException:
+                with suppress(EngineError):
+                    self.rollback()
+                raise
+            return outcome
+
+        return persist(attempt)
 
     @abstractmethod
     def read_row(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from typing_extensions import override
@@ -68,8 +68,6 @@ if TYPE_CHECKING:
     from tique_backends.ranges import RangeRows
     from tique_backends.records import CommitRecord, Row, Statistics, Versions
     from tique_rewriter.schema import Table
-
-_Fetched = TypeVar("_Fetched")
 
 _INCOMING = "tique_incoming"
 
@@ -142,7 +140,12 @@ class DuckDBSession(Session):
 
     @override
     def execute(
-        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+        self,
+        sql: str,
+        parameters: Sequence[Any] = (),
+        *,
+        wide: bool = False,
+        keeping: bool = False,
     ) -> Result:
         self._run(sql, parameters)
         self._stream = stream = Stream(self._connection)
@@ -337,19 +340,6 @@ class DuckDBSession(Session):
             self._in_transaction = False
             if not self._has_path:
                 self._give_path()
-
-    @override
-    def transact(self, body: Callable[[], _Fetched]) -> _Fetched:
-        if self.aside is not None:
-            return body()
-        try:
-            self.begin()
-            outcome = body()
-            self.commit()
-        except BaseException:
-            self.rollback()
-            raise
-        return outcome
 
     @override
     def read_row(

@@ -179,33 +179,18 @@ class MonetDBSession(Session):
 
     @override
     def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
-        if self.aside is not None:
-            return body()
+        def commit() -> None:
+            # The whole body is run again, rather than what it appended.
+            self._appends = None
+            self.commit(ending)
 
-        def attempt() -> _Outcome:
-            try:
-                self.begin()
-                outcome = body()
-                self._appends = None
-                self.commit(ending)
-            except BaseException:
-                with suppress(EngineError):
-                    self.rollback()
-                raise
-            return outcome
-
-        return persist(attempt)
+        return self._transact(self.begin, body, commit)
 
     @override
     def execute(
-        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
-    ) -> Result:
-        return self._execute(sql, parameters, wide=wide)
-
-    def _execute(
         self,
         sql: str,
-        parameters: Sequence[Any],
+        parameters: Sequence[Any] = (),
         *,
         wide: bool = False,
         keeping: bool = False,
@@ -241,13 +226,7 @@ class MonetDBSession(Session):
     ) -> Result:
         # All rows come with the reply.
         limited = f"{query}\nLIMIT {most}"
-        return self._execute(limited, parameters, wide=wide, keeping=True)
-
-    @override
-    def rows_to_keep(
-        self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
-    ) -> list[Row]:
-        return self._execute(query, parameters, keeping=True).fetch_all()
+        return self.execute(limited, parameters, wide=wide, keeping=True)
 
     @override
     def typed(self, types: Sequence[str], expressions: Sequence[str]) -> Sequence[Any]:

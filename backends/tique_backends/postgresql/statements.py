@@ -184,51 +184,9 @@ class StatementSession(Session):
 
     @override
     def execute(
-        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
-    ) -> Result:
-        return self._execute(sql, parameters, wide=wide)
-
-    @override
-    def execute_some(
-        self,
-        query: str,
-        parameters: Sequence[Any],
-        most: int,
-        *,
-        wide: bool = False,
-        of: Table | None = None,
-    ) -> Result:
-        if not self._may_cancel():
-            query = f"{query}\nLIMIT {most}"
-        return self._execute(query, parameters, wide=wide, keeping=True)
-
-    @override
-    def rows_to_keep(
-        self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
-    ) -> list[Row]:
-        return self._execute(query, parameters, keeping=True).fetch_all()
-
-    @override
-    def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
-        if not are_shown_otherwise(tuple(type_names)):
-            return rows
-        if self._showing is None:
-            reader = self._connection.cursor()
-            tolerate(reader)
-            self._showing = Showing(reader)
-        with self._connection.running(fetches=True):
-            return self._showing.rows(type_names, rows)
-
-    @override
-    def shown_results(
-        self, columns: Sequence[ResultColumn], rows: list[Row]
-    ) -> list[Row]:
-        return self.shown([kept_name(column.type) for column in columns], rows)
-
-    def _execute(
         self,
         sql: str,
-        parameters: Sequence[Any],
+        parameters: Sequence[Any] = (),
         *,
         wide: bool = False,
         keeping: bool = False,
@@ -252,6 +210,37 @@ class StatementSession(Session):
         wire = self._connection.wire.pgconn
         self._stream = stream = Stream(wire, rows, fetching, self._may_cancel)
         return StreamedResult(cursor, first, stream)
+
+    @override
+    def execute_some(
+        self,
+        query: str,
+        parameters: Sequence[Any],
+        most: int,
+        *,
+        wide: bool = False,
+        of: Table | None = None,
+    ) -> Result:
+        if not self._may_cancel():
+            query = f"{query}\nLIMIT {most}"
+        return self.execute(query, parameters, wide=wide, keeping=True)
+
+    @override
+    def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        if not are_shown_otherwise(tuple(type_names)):
+            return rows
+        if self._showing is None:
+            reader = self._connection.cursor()
+            tolerate(reader)
+            self._showing = Showing(reader)
+        with self._connection.running(fetches=True):
+            return self._showing.rows(type_names, rows)
+
+    @override
+    def shown_results(
+        self, columns: Sequence[ResultColumn], rows: list[Row]
+    ) -> list[Row]:
+        return self.shown([kept_name(column.type) for column in columns], rows)
 
     def _may_cancel(self) -> bool:
         return self.aside is None

@@ -20,7 +20,7 @@ from tique_backends.postgresql.paths import USER, without_user
 from tique_backends.postgresql.settings import PLANNING, TIMEOUTS
 from tique_backends.postgresql.starting import obeyed
 from tique_backends.postgresql.statements import StatementSession
-from tique_backends.retrying import insist, persist
+from tique_backends.retrying import insist
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class TransactionSession(StatementSession):
     @override
     def show(self, name: str | None) -> Result:
         if name is None:
-            return self._execute("SHOW ALL", ())
-        return self._execute(f"SHOW {'.'.join(map(quote, name.split('.')))}", ())
+            return self.execute("SHOW ALL")
+        return self.execute(f"SHOW {'.'.join(map(quote, name.split('.')))}")
 
     @override
     def discard(self, what: str) -> None:
@@ -208,7 +208,7 @@ class TransactionSession(StatementSession):
 
     @override
     def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
-        return self._transact(self.begin, body, ending)
+        return self._transact(self.begin, body, lambda: self.commit(ending))
 
     def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
         """As :meth:`transact`; the body's statements share one snapshot.
@@ -220,27 +220,8 @@ class TransactionSession(StatementSession):
             self.begin_repeatable()
             self._run(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
 
-        return self._transact(begin, body, COMMIT)
+        return self._transact(begin, body, self.commit)
 
     def look(self, body: Callable[[], _Outcome]) -> _Outcome:
         """Read the catalog, where PostgreSQL locks what it spells out, for a bounded time."""
         return body() if self._in_transaction else self.transact_repeatable(body)
-
-    def _transact(
-        self, begin: Callable[[], None], body: Callable[[], _Outcome], ending: str
-    ) -> _Outcome:
-        if self.aside is not None:
-            return body()
-
-        def attempt() -> _Outcome:
-            try:
-                begin()
-                outcome = body()
-                self.commit(ending)
-            except BaseException:
-                with suppress(EngineError):
-                    self.rollback()
-                raise
-            return outcome
-
-        return persist(attempt)
