@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from tique_backends.engine import FORMAT_OF_CACHES_BY_NAME
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.foreign_keys import attached
+from tique_backends.foreign_keys import attached, read
 from tique_backends.names import cache_label, quote
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
-    from tique_backends.records import Row
     from tique_backends.session import Session
 
 MANAGED = 'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
@@ -37,29 +36,30 @@ def number_caches(session: Session, found: int) -> None:
         session.execute(f"ALTER TABLE {before} RENAME TO {quote(cache_label(number))}")
 
 
-def described(
-    managed: Iterable[Row],
-    layouts: Iterable[Row],
-    describe: Callable[[str, str, int], Table],
-    foreign_keys: Iterable[Row] = (),
+def managed_tables(
+    session: Session,
+    layouts: str,
+    describing: Callable[[Sequence[tuple[str, str]]], Callable[[str, str, int], Table]],
 ) -> list[Table]:
     """Describe the managed tables; those for which that fails have a ``fault``.
 
     Parameters
     ----------
-    managed
-        The rows of ``MANAGED``.
+    session
+        The session to ask over.
     layouts
-        The columns of tique's tables: table and column name, in order. Rows in cache
-        tables and in the log have the columns that their table had.
-    describe
-        Describes one table by schema, name and number.
-    foreign_keys
-        The constraints that are kept, as :mod:`tique_backends.foreign_keys` reads them.
+        A query for the columns of tique's tables: table and column name, in order. Rows
+        in cache tables and in the log have the columns that their table had.
+    describing
+        Takes schema and name of each table; the result describes one table by schema,
+        name and number.
     """
     columns: dict[str, list[str]] = {}
-    for cache, column in layouts:
+    laid_out = session.execute(layouts).fetch_all()
+    for cache, column in laid_out:
         columns.setdefault(cache, []).append(column)
+    managed = session.execute(MANAGED).fetch_all()
+    describe = describing([(schema, name) for schema, name, _ in managed])
     tables = [
         _described(
             schema,
@@ -70,7 +70,7 @@ def described(
         )
         for schema, name, number in managed
     ]
-    return attached(tables, foreign_keys)
+    return attached(tables, read(session, laid_out))
 
 
 def _described(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import duckdb
 from typing_extensions import override
 
-from tique_backends import foreign_keys
 from tique_backends.duckdb import attaching, introspection, macros, purity
 from tique_backends.duckdb.arrow import (
     has_arrow_type,
@@ -53,7 +52,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
 from tique_backends.gaps import whole_in_keys
 from tique_backends.inherited import noted
-from tique_backends.managed import MANAGED, described, number_caches
+from tique_backends.managed import managed_tables, number_caches
 from tique_backends.names import (
     cache_label,
     cache_name,
@@ -276,12 +275,9 @@ class DuckDBEngine(Engine):
 
     @override
     def managed_tables(self, session: Session) -> list[Table]:
-        layouts = session.execute(introspection.LAYOUTS).fetch_all()
-        return described(
-            session.execute(MANAGED).fetch_all(),
-            layouts,
-            introspection.Descriptions(session).describe,
-            foreign_keys.read(session, layouts),
+        descriptions = introspection.Descriptions(session)
+        return managed_tables(
+            session, introspection.LAYOUTS, lambda _: descriptions.describe
         )
 
     @override

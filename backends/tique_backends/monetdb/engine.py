@@ -20,7 +20,7 @@ from typing_extensions import override
 from tique_backends import foreign_keys
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import MANAGED, described, number_caches
+from tique_backends.managed import managed_tables, number_caches
 from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.forms import ApartForms, MonetDBForms
 from tique_backends.monetdb.functions import (
@@ -257,12 +257,9 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     @override
     def managed_tables(self, session: Session) -> list[Table]:
         def read() -> list[Table]:
-            layouts = session.execute(introspection.LAYOUTS).fetch_all()
-            return described(
-                session.execute(MANAGED).fetch_all(),
-                layouts,
-                introspection.Descriptions(session).describe,
-                foreign_keys.read(session, layouts),
+            descriptions = introspection.Descriptions(session)
+            return managed_tables(
+                session, introspection.LAYOUTS, lambda _: descriptions.describe
             )
 
         # Another process may drop one of them meanwhile.

@@ -18,7 +18,7 @@ from typing_extensions import override
 from tique_backends import foreign_keys
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import MANAGED, described, number_caches
+from tique_backends.managed import managed_tables, number_caches
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
@@ -279,15 +279,11 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             ).fetch_all()
 
         def read() -> list[Table]:
-            layouts = session.execute(introspection.LAYOUTS).fetch_all()
-            managed = session.execute(MANAGED).fetch_all()
-            names = [(schema, name) for schema, name, _ in managed]
             with without_path(session):
-                return described(
-                    managed,
-                    layouts,
-                    introspection.Descriptions(session, names).describe,
-                    foreign_keys.read(session, layouts),
+                return managed_tables(
+                    session,
+                    introspection.LAYOUTS,
+                    lambda names: introspection.Descriptions(session, names).describe,
                 )
 
         # The caller may have lost the connection over which it changed them.
