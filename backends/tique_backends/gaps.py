@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tique_backends.records import Row
     from tique_backends.session import Session
@@ -34,6 +34,15 @@ def completed(row: Row, base: Row) -> Row:
     return tuple(
         [b if value is MISSING else value for value, b in zip(row, base, strict=True)]
     )
+
+
+def by_columns(rows: Iterable[Row]) -> dict[tuple[int, ...], list[Row]]:
+    """Rows without their gaps, by the columns that they have."""
+    found: dict[tuple[int, ...], list[Row]] = {}
+    for row in rows:
+        known = tuple([i for i, value in enumerate(row) if value is not MISSING])
+        found.setdefault(known, []).append(tuple([row[i] for i in known]))
+    return found
 
 
 def whole_in_keys(

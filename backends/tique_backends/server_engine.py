@@ -12,11 +12,14 @@ from typing_extensions import override
 
 from tique_backends.aside import Aside
 from tique_backends.engine import Engine, Introspection
+from tique_backends.errors import ErrorKind
+from tique_backends.names import cache_name
 from tique_backends.records import Versions
 from tique_backends.session import Session
+from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tique_backends import foreign_keys
     from tique_backends.records import Row
@@ -32,14 +35,11 @@ class Folding(Protocol[_SessionT]):
     """The steps of a fold; each is part of the body of one engine transaction."""
 
     def claim_fold(
-        self, session: _SessionT, table: Table, since: int | None, until: int
-    ) -> None:
+        self, session: _SessionT, table: Table, known: str, until: int
+    ) -> bool:
         """Keep other processes from folding the table; note how far it is folded.
 
-        Raises
-        ------
-        FoldedMeanwhileError
-            The table is not folded up to ``since``.
+        ``known`` is a condition on its row; False if that does not hold.
         """
 
     def store_rows(
@@ -56,14 +56,8 @@ class Folding(Protocol[_SessionT]):
     ) -> int:
         """Replace storage rows by their newest versions with ``after`` < cts ≤ ``until``."""
 
-    def fold_keyed(self, session: _SessionT, table: Table, until: int) -> int:
-        """Move the newest version of each key to storage."""
-
-    def fold_keyless(self, session: _SessionT, table: Table, until: int) -> int:
+    def fold_keyless(self, session: _SessionT, table: Table, until: int) -> None:
         """Apply the versions of a table without a primary key to storage."""
-
-    def drop_versions(self, session: _SessionT, table: Table, until: int) -> int:
-        """Delete the folded versions from the cache table; return their number."""
 
     def versions_to_replay(
         self, session: _SessionT, table: Table, aside: Aside
@@ -135,14 +129,43 @@ class ServerEngine(Engine, Generic[SessionT]):
         *,
         since: int | None = None,
     ) -> None:
-        own, folding = self._own(session), self._folding
+        own = self._own(session)
+        self._move(
+            own,
+            table,
+            since,
+            until,
+            lambda: self._folding.store_rows(own, table, rows, new),
+        )
 
-        def move() -> None:
-            folding.claim_fold(own, table, since, until)
-            folding.store_rows(own, table, rows, new)
-            folding.drop_versions(own, table, until)
+    def _move(
+        self,
+        own: SessionT,
+        table: Table,
+        since: int | None,
+        until: int,
+        write: Callable[[], object],
+    ) -> int:
+        """Fold in one engine transaction; return how many versions were folded.
 
-        own.transact(move)
+        Raises
+        ------
+        FoldedMeanwhileError
+            The table is not folded up to ``since``. Rows that were computed from that
+            state of storage would undo parts of a later one.
+        """
+        known = f"id = {table.id}" + ("" if since is None else f" AND folded = {since}")
+
+        def move() -> int:
+            if not self._folding.claim_fold(own, table, known, until):
+                raise FoldedMeanwhileError(
+                    ErrorKind.OPERATIONAL,
+                    f"another process has folded {table.qualified_name} meanwhile",
+                )
+            write()
+            return own.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
+
+        return own.transact(move)
 
     @override
     def overwrite(
@@ -168,13 +191,13 @@ class ServerEngine(Engine, Generic[SessionT]):
     ) -> int:
         own, folding = self._own(session), self._folding
 
-        def move() -> int:
-            folding.claim_fold(own, table, since, until)
+        def write() -> None:
             if table.is_keyless:
-                return folding.fold_keyless(own, table, until)
-            return folding.fold_keyed(own, table, until)
+                folding.fold_keyless(own, table, until)
+            else:
+                folding.overwrite_cached(own, table, 0, until)
 
-        return own.transact(move)
+        return self._move(own, table, since, until, write)
 
     @override
     def attach_sequencer(self, sequencer: Sequencer) -> bool:

@@ -136,6 +136,10 @@ class Session(ABC):
             The engine refused the statement; if autocommitted, it left no trace.
         """
 
+    def change(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Run a statement that changes rows; return their number."""
+        return int(self.execute(sql, parameters).fetch_all()[0][0])
+
     def notify(self, messages: Sequence[tuple[str, str]]) -> None:
         """Send messages, each a channel and a payload, to listeners."""
         raise NotImplementedError

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tique_backends.engine import Engine
-    from tique_backends.session import Result, Session
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 
@@ -62,7 +62,7 @@ class NewTable:
         fills_at_once = before is not None and not self.is_empty
         with_rows = " WITH NO DATA" if sql and not fills_at_once else ""
         result = session.execute(f"{self.text}{with_rows}", bound)
-        count = _count(result) if fills_at_once else -1
+        count = int(result.fetch_all()[0][0]) if fills_at_once else -1
         if before is not None:
             engine.unmanage(session, before)
         table = self.table
@@ -77,9 +77,5 @@ class NewTable:
             engine.keep_foreign_keys(session, made, referenced)
         if not self.is_empty and not fills_at_once:
             place = engine.forms.plain(made)
-            count = _count(session.execute(f"INSERT INTO {place} {sql}", bound))
+            count = session.change(f"INSERT INTO {place} {sql}", bound)
         return made, count
-
-
-def _count(change: Result) -> int:
-    return int(change.fetch_all()[0][0])

@@ -50,7 +50,7 @@ from tique_backends.duckdb.zones import Zones
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
-from tique_backends.gaps import whole_in_keys
+from tique_backends.gaps import by_columns, is_partial, whole_in_keys
 from tique_backends.inherited import noted
 from tique_backends.managed import managed_tables, number_caches
 from tique_backends.names import (
@@ -61,7 +61,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.records import MISSING, ResultColumn, Row, Statistics
+from tique_backends.records import ResultColumn, Row, Statistics
 from tique_rewriter.plan import Beside
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
@@ -382,17 +382,15 @@ class DuckDBEngine(Engine):
             f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
         ).fetch_all()[0][0]
         after = max(folded, session.newest_version(table))
-        result = session.execute(replay_statement(table, after))
-        return int(result.fetch_all()[0][0])
+        return session.change(replay_statement(table, after))
 
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:
         # Outcomes are deleted only up to timestamps that have been folded.
-        result = session.execute(
+        return session.change(
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
             f"(SELECT cts FROM ({_COMMITTED}))"
         )
-        return int(result.fetch_all()[0][0])
 
     @override
     def store(
@@ -454,11 +452,10 @@ class DuckDBEngine(Engine):
         written = 0
         # A DELETE that finds no row makes later joins in DuckDB 1.5 three times slower.
         if session.execute(gone).fetch_all() != [(0,)]:
-            deleted = session.execute(
+            written = session.change(
                 f"DELETE FROM {storage_name(table)} AS _s USING ({changed}) AS _r "
                 f"WHERE {which} AND {same}"
             )
-            written = int(deleted.fetch_all()[0][0])
         return written + session.upsert_from(
             table, f"(SELECT * FROM ({changed}) WHERE NOT _deleted)"
         )
@@ -535,10 +532,7 @@ class DuckDBEngine(Engine):
         return self._drop_versions(session, table, until)
 
     def _drop_versions(self, session: Session, table: Table, until: int) -> int:
-        result = session.execute(
-            f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}"
-        )
-        moved = int(result.fetch_all()[0][0])
+        moved = session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
         session.execute(
             f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}'
         )
@@ -604,12 +598,6 @@ def _by_gaps(
     rows: Mapping[Row, Row | None],
 ) -> tuple[dict[Row, Row | None], dict[tuple[int, ...], list[Row]]]:
     """Rows by key that are whole (or gone), and the others by the columns they have."""
-    whole = {key: row for key, row in rows.items() if row is None or MISSING not in row}
-    partly: dict[tuple[int, ...], list[Row]] = {}
-    for key, row in rows.items():
-        if key not in whole:
-            assert row is not None
-            known = tuple([i for i, v in enumerate(row) if v is not MISSING])
-            values = tuple([v for v in row if v is not MISSING])
-            partly.setdefault(known, []).append(values)
-    return whole, partly
+    partial = {key: row for key, row in rows.items() if row and is_partial(row)}
+    whole = {key: row for key, row in rows.items() if key not in partial}
+    return whole, by_columns(partial.values())

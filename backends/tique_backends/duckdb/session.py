@@ -477,7 +477,7 @@ class DuckDBSession(Session):
 
     def upsert_from(self, table: Table, source: str) -> int:
         """The same with the rows of something in FROM; their number."""
-        return int(self.execute(_upsert(table, source)).fetch_all()[0][0])
+        return self.change(_upsert(table, source))
 
     @override
     def append(self, versions: Versions) -> None:
@@ -494,11 +494,10 @@ class DuckDBSession(Session):
         source = stage_name(table)
         if not table.is_keyless:
             source = f"({newest_in_order(table, source, '_sequence')})"
-        result = self.execute(
+        return self.change(
             f"INSERT INTO {cache_name(table)} "
             f"SELECT {columns}, {cts}, _deleted FROM {source}"
         )
-        return int(result.fetch_all()[0][0])
 
     @override
     def log(self, commits: Sequence[CommitRecord]) -> None:
@@ -536,8 +535,7 @@ class DuckDBSession(Session):
             query = f"WITH _rows AS MATERIALIZED ({query}) SELECT * FROM _rows"
         place = stage_name(table)
         with speaking_of(table, place):
-            result = self.execute(f"INSERT INTO {place} {query}", parameters)
-            return int(result.fetch_all()[0][0])
+            return self.change(f"INSERT INTO {place} {query}", parameters)
 
     @override
     def unstage(self, table: Table, after: int) -> None:

@@ -360,8 +360,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             if not stamps:
                 return 0
             orphans = ", ".join(map(str, sorted(stamps)))
-            gone = session.execute(f"DELETE FROM {cache} WHERE _cts IN ({orphans})")
-            return int(gone.fetch_all()[0][0])
+            return session.change(f"DELETE FROM {cache} WHERE _cts IN ({orphans})")
 
         return session.transact(remove)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tique_backends.errors import ErrorKind
-from tique_backends.gaps import completed
+from tique_backends.gaps import by_columns, completed, is_partial
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
 from tique_backends.names import (
@@ -21,10 +20,8 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
-from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,22 +29,18 @@ if TYPE_CHECKING:
     from tique_backends.aside import Aside
     from tique_backends.monetdb.session import MonetDBSession
     from tique_backends.records import Row
-    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _PIECE = "tmp.tique_piece"
 
 
-def fold_keyed(session: MonetDBSession, table: Table, until: int) -> int:
-    """Replace storage rows by their newest versions with cts ≤ ``until``."""
-    overwrite_cached(session, table, 0, until)
-    return drop_versions(session, table, until)
-
-
 def overwrite_cached(
     session: MonetDBSession, table: Table, after: int, until: int
 ) -> int:
-    """The same with ``after`` < cts; return how many rows were written, nearly."""
+    """Replace storage rows by their newest versions with ``after`` < cts ≤ ``until``.
+
+    Return how many rows were written, nearly.
+    """
     cache, storage = cache_name(table), storage_name(table)
     same = key_equality(table, table.primary_key, "_s.", "_v.")
     gone = session.change(
@@ -64,7 +57,7 @@ def overwrite_cached(
     return max(gone, there)
 
 
-def fold_keyless(session: MonetDBSession, table: Table, until: int) -> int:
+def fold_keyless(session: MonetDBSession, table: Table, until: int) -> None:
     """Remove one copy per tombstone, then add the inserted rows.
 
     Rows both inserted and deleted since cancel out: storage never had them.
@@ -104,7 +97,6 @@ def fold_keyless(session: MonetDBSession, table: Table, until: int) -> int:
         f"INSERT INTO {storage} SELECT {columns} "
         f"FROM ({inserted} EXCEPT ALL {deleted}) AS _a"
     )
-    return drop_versions(session, table, until)
 
 
 def store_rows(
@@ -120,7 +112,7 @@ def store_rows(
     table has UNIQUE keys: an UPDATE may meet a value that another row is about to give
     up.
     """
-    partial = {key: r for key, r in rows.items() if r is not None and MISSING in r}
+    partial = {key: row for key, row in rows.items() if row and is_partial(row)}
     if partial and table.unique:
         stored = session.read_rows(table, list(partial))
         rows = {
@@ -135,11 +127,7 @@ def store_rows(
     whole = {key: row for key, row in rows.items() if key not in partial}
     if whole:
         _replace(session, table, whole, [key for key in whole if key not in new])
-    by_columns: dict[tuple[int, ...], list[Row]] = {}
-    for row in partial.values():
-        known = tuple([i for i, value in enumerate(row) if value is not MISSING])
-        by_columns.setdefault(known, []).append(tuple([row[i] for i in known]))
-    for known, changed in by_columns.items():
+    for known, changed in by_columns(partial.values()).items():
         _update(session, table, known, changed)
 
 
@@ -197,34 +185,15 @@ def _piece(
     session.drop_temporary(_PIECE)
 
 
-def claim_fold(
-    session: MonetDBSession, table: Table, since: int | None, until: int
-) -> None:
-    """Note how far the table will be folded.
+def claim_fold(session: MonetDBSession, table: Table, known: str, until: int) -> bool:
+    """Note how far the table will be folded, if that is ``known`` of its row.
 
     A concurrent transaction that folds it, or fills its cache table, writes the same
     row: one of the two is aborted by the engine.
-
-    Raises
-    ------
-    FoldedMeanwhileError
-        It is not folded up to ``since``. Rows that were computed from that state of
-        storage would undo parts of a later one.
     """
-    known = "" if since is None else f" AND folded = {since}"
-    if not session.change(
-        f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
-    ):
-        raise FoldedMeanwhileError(
-            ErrorKind.OPERATIONAL,
-            f"another process has folded {table.qualified_name} meanwhile",
-        )
-
-
-def drop_versions(session: Session, table: Table, until: int) -> int:
-    """Delete the folded versions from the cache table; return their number."""
-    gone = session.execute(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
-    return int(gone.fetch_all()[0][0])
+    return (
+        session.change(f'UPDATE tique."tables" SET folded = {until} WHERE {known}') > 0
+    )
 
 
 def versions_to_replay(

@@ -210,9 +210,13 @@ class MonetDBSession(Session):
         if self._unread:
             self._forget_unread()
 
-    def change(self, sql: str, *, wide: bool = False) -> int:
-        """Run a statement that has its values in it; returns its number of rows."""
-        return self._run(sql, wide=wide).count
+    @override
+    def change(
+        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+    ) -> int:
+        # Many have their values in them already.
+        text = substituted(sql, parameters) if parameters else sql
+        return self._run(text, wide=wide).count
 
     @override
     def execute_some(

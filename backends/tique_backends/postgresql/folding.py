@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
-from tique_backends.gaps import completed, is_partial
+from tique_backends.gaps import by_columns, completed, is_partial
 from tique_backends.logged import versions_of
 from tique_backends.names import (
     cache_name,
@@ -42,10 +42,9 @@ from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import image, images, same_rows
 from tique_backends.postgresql.paths import path_locked
 from tique_backends.postgresql.types import is_exact
-from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
-from tique_backends.sharing import FoldedMeanwhileError, UnstoredRowError
+from tique_backends.sharing import UnstoredRowError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -70,27 +69,22 @@ A role that may write a table may lock it, for as long as it likes (P6).
 
 
 def claim_fold(
-    session: PostgreSQLSession, table: Table, since: int | None, until: int
-) -> None:
-    """Lock the table's row, and note how far it will be folded.
+    session: PostgreSQLSession, table: Table, known: str, until: int
+) -> bool:
+    """Lock the table's row, and note how far it will be folded, if that is ``known``.
 
     Raises
     ------
     EngineError
         PROGRAMMING if other roles' code would run with this role's rights (P11).
-    FoldedMeanwhileError
-        It is not folded up to ``since``. Rows that were computed from that state of
-        storage would undo parts of a later one.
     """
-    known = "" if since is None else f" AND folded = {since}"
-    if not session.change(
-        f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
-        f" RETURNING {AT_LEISURE}, {_sealed(session, table)}"
-    ):
-        raise FoldedMeanwhileError(
-            ErrorKind.OPERATIONAL,
-            f"another process has folded {table.qualified_name} meanwhile",
+    return (
+        session.change(
+            f'UPDATE tique."tables" SET folded = {until} WHERE {known}'
+            f" RETURNING {AT_LEISURE}, {_sealed(session, table)}"
         )
+        > 0
+    )
 
 
 def _sealed(session: PostgreSQLSession, table: Table) -> str:
@@ -100,16 +94,13 @@ def _sealed(session: PostgreSQLSession, table: Table) -> str:
     return sealed if session.aside is not None else f"{sealed}, {path_locked('TRUE')}"
 
 
-def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
-    """Replace storage rows by their newest versions with cts ≤ ``until``."""
-    overwrite_cached(session, table, 0, until)
-    return drop_versions(session, table, until)
-
-
 def overwrite_cached(
     session: PostgreSQLSession, table: Table, after: int, until: int
 ) -> int:
-    """The same with ``after`` < cts; return how many rows were written, nearly."""
+    """Replace storage rows by their newest versions with ``after`` < cts ≤ ``until``.
+
+    Return how many rows were written, nearly.
+    """
     cache, storage = cache_name(table), storage_name(table)
     same = key_equality(table, table.primary_key, "_s.", "_v.")
     gone = session.change(
@@ -125,7 +116,7 @@ def overwrite_cached(
     return max(gone, there)
 
 
-def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
+def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> None:
     """Remove one copy per tombstone, then add the inserted rows.
 
     Rows both inserted and deleted since cancel out: storage never had them.
@@ -156,7 +147,6 @@ def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
         )
         added = difference(table, inserted, deleted, exact)
     session.change(f"INSERT INTO {storage} ({columns}) {_GIVEN} {added}")
-    return drop_versions(session, table, until)
 
 
 def store_rows(
@@ -198,12 +188,8 @@ def store_rows(
         return
     _delete(session, table, [key for key, row in rows.items() if row is None])
     _insert(session, table, [r for key, r in rows.items() if r and key in new])
-    by_columns: dict[tuple[int, ...], list[Row]] = {}
-    for key, row in rows.items():
-        if row is not None and key not in new:
-            known = tuple([i for i, value in enumerate(row) if value is not MISSING])
-            by_columns.setdefault(known, []).append(tuple([row[i] for i in known]))
-    for known, changed in by_columns.items():
+    old = (row for key, row in rows.items() if row is not None and key not in new)
+    for known, changed in by_columns(old).items():
         if len(known) == len(table.columns):
             _upsert(session, table, changed)
         else:
@@ -289,11 +275,6 @@ def _same_key(table: Table) -> str:
     return " AND ".join(
         f"_s.{quote(each.name)} {each.equality} _r._{i}" for i, each in columns
     )
-
-
-def drop_versions(session: PostgreSQLSession, table: Table, until: int) -> int:
-    """Delete the folded versions from the cache table; return their number."""
-    return session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
 
 
 def versions_to_replay(

@@ -167,8 +167,8 @@ class StatementSession(Session):
         """The rows of a query, as they can be written again."""
         return rows_of(self._run(sql, parameters, prepare=prepare, keeping=True))
 
+    @override
     def change(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
-        """Run a statement; returns its number of rows."""
         return max(self._run(sql, parameters).rowcount, 0)
 
     @override
