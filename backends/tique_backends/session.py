@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _Outcome = TypeVar("_Outcome")
 
+COMMIT = "COMMIT"
+
 
 class Result(ABC):
     """The rows of one query, read once from front to back.

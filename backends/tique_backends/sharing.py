@@ -15,16 +15,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tique_backends.aside import Aside, SetAside
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import EngineError, ErrorKind, may_have_run
+from tique_backends.managed import MANAGED
+from tique_backends.session import COMMIT
 from tique_udfs import KEYS_PER_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from tique_backends.pool import Pool
     from tique_backends.records import CommitRecord, Row
     from tique_backends.row_locks import RowLocks, RowsLockedError
     from tique_backends.session import Session
@@ -59,14 +62,13 @@ class UnstoredRowError(EngineError):
     """A fold from memory has changes of a row that storage does not have."""
 
 
-def expect_none(others: int) -> None:
-    """Refuse to detach a database that so many other processes use."""
-    if others > 0:
-        raise EngineError(
-            ErrorKind.IN_USE,
-            f"other processes use this database ({others}): detaching all of it "
-            "needs the database alone; end them first",
-        )
+LONGEST_COMMIT = 10.0
+"""Seconds that a server may take for COMMIT after it was asked for."""
+
+
+def milliseconds(seconds: float) -> int:
+    """A time as the sequencer's functions take it."""
+    return int(seconds * 1000)
 
 
 class SharedSnapshot(NamedTuple):
@@ -148,9 +150,19 @@ class SharedSequencer(ABC):
     limits_barriers = False
     """Whether a barrier that is not finished soon is taken away from this client."""
 
-    def __init__(self) -> None:
+    _RENEW = "tique.renew_client"
+    """The function that makes the lease last."""
+
+    def __init__(self, pool: Pool[Any]) -> None:
         self.aside = Aside()
         """The log's versions that this process could not apply."""
+        self._pool = pool
+        self._client = 0
+        self._lease = 0.0
+
+    @abstractmethod
+    def _ask(self, sql: str) -> list[Row]:
+        """Ask; once more over a new connection if the first one is lost."""
 
     def set_aside(self) -> list[SetAside]:
         """Return the log's versions set aside, by this process or as it is recorded."""
@@ -202,9 +214,12 @@ class SharedSequencer(ABC):
     def introduce(self, epoch: int) -> None:
         """Tell the other processes the epoch of this process's transaction ids."""
 
-    @abstractmethod
     def epochs(self) -> tuple[set[int], int]:
         """The epochs of the processes that live, this one's too, and the last one."""
+        self.tend()
+        alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
+        ((last,),) = self._ask("SELECT epoch FROM tique.format")
+        return alive, int(last)
 
     @abstractmethod
     def renew(self, lease: float) -> None:
@@ -236,6 +251,17 @@ class SharedSequencer(ABC):
         From now on clients must catch up to it before their write sets are certified.
         """
 
+    def _leave_if_lost(self, error: EngineError) -> None:
+        """Leave if a request that failed may have taken timestamps: they are in doubt."""
+        if may_have_run(error):
+            with suppress(EngineError):
+                self.leave()
+            raise FencedError(
+                ErrorKind.OPERATIONAL,
+                "the connection was lost while commit timestamps were handed out; "
+                "connect again",
+            ) from error
+
     @abstractmethod
     def commit(self, session: Session) -> None:
         """Commit the session's engine transaction if this client is not fenced.
@@ -247,6 +273,17 @@ class SharedSequencer(ABC):
     @abstractmethod
     def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         """As the session's own method, and committed by :meth:`commit`."""
+
+    def _ending(self) -> str:
+        """Return a COMMIT that needs the client; no process fences it meanwhile.
+
+        The lease is made to last, so that the client is not given up.
+        """
+        longer, usual = (
+            f"SELECT {self._RENEW}({self._client}, {milliseconds(lease)})"
+            for lease in (max(self._lease, LONGEST_COMMIT), self._lease)
+        )
+        return f"{longer}; {COMMIT}; {usual}"
 
     @abstractmethod
     def finish(self, stamps: Sequence[int]) -> int:
@@ -291,9 +328,12 @@ class SharedSequencer(ABC):
     def _others(self) -> list[Row]:
         """The other processes: client, and what the engine shows of its session."""
 
-    @abstractmethod
     def position(self) -> Position:
         """Return the sequencer's state: its sts of no later moment than its cts."""
+        (row,) = self._ask(
+            'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
+        )
+        return Position(*map(int, row))
 
     @abstractmethod
     def logged(self, after: int) -> Sequence[Row]:
@@ -314,13 +354,13 @@ class SharedSequencer(ABC):
         Columns that an entry lacks are ``MISSING``.
         """
 
-    @abstractmethod
     def managed(self) -> list[Row]:
         """The managed tables as they are now: schema, name and number of each."""
+        return self._ask(MANAGED)
 
-    @abstractmethod
     def folds(self) -> dict[int, int]:
         """Up to which cts each table is folded, by table id."""
+        return dict(self._ask('SELECT id, folded FROM tique."tables"'))
 
     @abstractmethod
     def claim_versions(self, session: Session, table: Table, until: int) -> int:
@@ -342,7 +382,6 @@ class SharedSequencer(ABC):
     def row_locks(self) -> RowLocks:
         """Begin to lock rows for a transaction."""
 
-    @abstractmethod
     def expect_alone(self, session: Session) -> None:
         """Refuse, in the session's engine transaction, if there are other processes.
 
@@ -353,10 +392,20 @@ class SharedSequencer(ABC):
         EngineError
             IN_USE.
         """
+        self.tend()
+        # A process that joins changes the same row before it reads the catalog.
+        session.execute("UPDATE tique.format SET epoch = epoch")
+        ((clients,),) = self._ask("SELECT tique.clients()")
+        if clients > 1:
+            raise EngineError(
+                ErrorKind.IN_USE,
+                f"other processes use this database ({clients - 1}): detaching all of it "
+                "needs the database alone; end them first",
+            )
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connections that it uses."""
+        self._pool.close()
 
 
 class SteppedSequencer(SharedSequencer):

@@ -22,14 +22,12 @@ from tique_backends.errors import (
     ConflictError,
     EngineError,
     ErrorKind,
-    may_have_run,
 )
 from tique_backends.leased_locks import DEADLOCK, GONE, INTERRUPTED, LeasedLocks
-from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import decode_commits, logged_commits
 from tique_backends.monetdb.owner import OWN_SERIAL
 from tique_backends.monetdb.reply import read_reply
-from tique_backends.monetdb.session import COMMIT, MonetDBSession
+from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.names import cache_label, quote
 from tique_backends.pool import Pool
 from tique_backends.retrying import persist
@@ -37,10 +35,9 @@ from tique_backends.row_locks import RowsLockedError
 from tique_backends.sharing import (
     Anchor,
     FencedError,
-    Position,
     SharedSnapshot,
     SteppedSequencer,
-    expect_none,
+    milliseconds,
 )
 from tique_udfs.monetdb import FUNCTIONS
 
@@ -69,9 +66,6 @@ _NOT_BOUND = "not bound"
 
 _RECOVERY_PATIENCE = 60.0
 
-_LONGEST_COMMIT = 10.0
-"""Seconds that MonetDB may take for COMMIT after it was asked for."""
-
 _NOW = "epoch_ms(now())"
 
 _NUMBER = "CAST(? AS BIGINT)"
@@ -84,11 +78,8 @@ class MonetDBSequencer(SteppedSequencer):
     """The functions of schema ``tique``, called for one client."""
 
     def __init__(self, ownership: Ownership) -> None:
-        super().__init__()
+        super().__init__(Pool(self._connection))
         self._ownership = ownership
-        self._pool = Pool(self._connection)
-        self._client = 0
-        self._lease = 0.0
 
     @staticmethod
     def is_loaded(ownership: Ownership) -> bool:
@@ -173,7 +164,7 @@ class MonetDBSequencer(SteppedSequencer):
     @override
     def join(self, lease: float) -> None:
         self._lease = lease
-        self._client = self._number(f"SELECT tique.join_client({_milliseconds(lease)})")
+        self._client = self._number(f"SELECT tique.join_client({milliseconds(lease)})")
 
     @override
     def introduce(self, epoch: int) -> None:
@@ -183,14 +174,8 @@ class MonetDBSequencer(SteppedSequencer):
         )
 
     @override
-    def epochs(self) -> tuple[set[int], int]:
-        self.tend()
-        alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
-        return alive, self._number("SELECT epoch FROM tique.format")
-
-    @override
     def renew(self, lease: float) -> None:
-        self._ask(f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})")
+        self._ask(f"SELECT tique.renew_client({self._client}, {milliseconds(lease)})")
 
     @override
     def leave(self) -> None:
@@ -246,15 +231,8 @@ class MonetDBSequencer(SteppedSequencer):
         try:
             return self._call(statement, arguments, repeat=False)
         except EngineError as error:
-            if not may_have_run(error):
-                raise
-            with suppress(EngineError):
-                self.leave()
-            raise FencedError(
-                ErrorKind.OPERATIONAL,
-                "the connection was lost while commit timestamps were handed out; "
-                "connect again",
-            ) from error
+            self._leave_if_lost(error)
+            raise
 
     @override
     def commit(self, session: Session) -> None:
@@ -265,14 +243,6 @@ class MonetDBSequencer(SteppedSequencer):
     def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         assert isinstance(session, MonetDBSession)
         return session.transact(body, self._ending())
-
-    def _ending(self) -> str:
-        """Return a COMMIT that needs the client; no process fences it meanwhile."""
-        longer, usual = (
-            f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})"
-            for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
-        )
-        return f"{longer}; {COMMIT}; {usual}"
 
     @override
     def finish(self, stamps: Sequence[int]) -> int:
@@ -291,7 +261,7 @@ class MonetDBSequencer(SteppedSequencer):
 
     @override
     def wait(self, cts: int, seconds: float) -> bool:
-        sql = f'SELECT tique."wait"({cts}, {_milliseconds(seconds)})'
+        sql = f'SELECT tique."wait"({cts}, {milliseconds(seconds)})'
         return bool(self._number(sql))
 
     @override
@@ -343,13 +313,6 @@ class MonetDBSequencer(SteppedSequencer):
         )
 
     @override
-    def position(self) -> Position:
-        (row,) = self._ask(
-            'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
-        )
-        return Position(*map(int, row))
-
-    @override
     def logged(self, after: int) -> list[Row]:
         return self._ask(f"SELECT commits FROM tique.log WHERE cts > {after}")
 
@@ -362,14 +325,6 @@ class MonetDBSequencer(SteppedSequencer):
     ) -> list[CommitRecord]:
         texts = [entry for (entry,) in entries]
         return logged_commits(tables, texts, known, self.aside)
-
-    @override
-    def managed(self) -> list[Row]:
-        return self._ask(MANAGED)
-
-    @override
-    def folds(self) -> dict[int, int]:
-        return dict(self._ask('SELECT id, folded FROM tique."tables"'))
 
     @override
     def claim_versions(self, session: Session, table: Table, until: int) -> int:
@@ -407,7 +362,7 @@ class MonetDBSequencer(SteppedSequencer):
                 return bool(
                     connection.ask(
                         f"UPDATE tique.checkpointer SET holder = {self._client}, "
-                        f"expires = {_NOW} + {_milliseconds(seconds)} WHERE {mine}"
+                        f"expires = {_NOW} + {milliseconds(seconds)} WHERE {mine}"
                     ).count
                 )
             except ConflictError:
@@ -465,26 +420,14 @@ class MonetDBSequencer(SteppedSequencer):
         (answer,) = self._call(f'SELECT tique."{function}"({", ".join(places)})', texts)
         return _WORDS.get(answer) or int(answer)
 
-    @override
-    def expect_alone(self, session: Session) -> None:
-        self.tend()
-        # A process that joins changes the same row before it reads the catalog.
-        session.execute("UPDATE tique.format SET epoch = epoch")
-        others = self._number("SELECT tique.clients()") - 1
-        expect_none(others)
-
-    @override
-    def close(self) -> None:
-        self._pool.close()
-
     def _connection(self) -> Connection:
         connection = self._ownership.connect(reads_whole=True)
         # Small statements: half of their time is the optimizer's.
         connection.ask("SET optimizer = 'minimal_fast'")
         return connection
 
+    @override
     def _ask(self, sql: str) -> list[Row]:
-        """Ask; once more over a new connection if the first one is lost."""
         return self._pool.ask(lambda c: read_reply(c.ask_text(sql)).rows)
 
     def _change(self, sql: str) -> None:
@@ -509,10 +452,6 @@ def _digits(numbers: Sequence[int]) -> str:
     """Numbers as the sequencer reads them: 16 hexadecimal digits each."""
     digits = "".join(number.to_bytes(8, "big", signed=True).hex() for number in numbers)
     return f"R'{digits}'"
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)
 
 
 def _is_bound(ownership: Ownership, function: str) -> bool:

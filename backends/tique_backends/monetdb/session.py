@@ -69,7 +69,7 @@ from tique_backends.names import (
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.retrying import insist, persist
 from tique_backends.server_forms import appending_staged
-from tique_backends.session import Result, Session
+from tique_backends.session import COMMIT, Result, Session
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
 _Outcome = TypeVar("_Outcome")
 
 BEGIN = "START TRANSACTION ISOLATION LEVEL SNAPSHOT"
-COMMIT = "COMMIT"
 
 _WIDE, _NARROW = "default_pipe", "sequential_pipe"
 """MonetDB's optimizers: one cuts a statement into pieces for all cores, which costs it

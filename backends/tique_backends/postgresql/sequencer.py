@@ -24,17 +24,16 @@ owner calls too).
 from __future__ import annotations
 
 import re
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
 from tique_backends.aside import SetAside
 from tique_backends.engine import FORMAT_VERSION
-from tique_backends.errors import EngineError, ErrorKind, may_have_run
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.leased_locks import LeasedLocks
 from tique_backends.logged import records_of
-from tique_backends.managed import MANAGED
 from tique_backends.pool import Pool
 from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
@@ -46,7 +45,7 @@ from tique_backends.postgresql.presence import (
     sessions,
 )
 from tique_backends.postgresql.session import PostgreSQLSession
-from tique_backends.postgresql.transactions import COMMIT, LOCK_PATIENCE
+from tique_backends.postgresql.transactions import LOCK_PATIENCE
 from tique_backends.row_locks import RowsLockedError
 from tique_backends.sharing import (
     Anchor,
@@ -54,9 +53,8 @@ from tique_backends.sharing import (
     AppendingSequencer,
     FencedError,
     GroupRefusedError,
-    Position,
     SharedSnapshot,
-    expect_none,
+    milliseconds,
 )
 
 if TYPE_CHECKING:
@@ -82,9 +80,6 @@ _RECOVERY_PATIENCE = "60s"
 
 _RECOVERS = "SHARE UPDATE EXCLUSIVE"
 """Excludes itself, and no statement that reads or writes the table."""
-
-_LONGEST_COMMIT = 10.0
-"""Seconds that PostgreSQL may take for COMMIT after it was asked for."""
 
 _HURRY = "set_config('lock_timeout', '100ms', TRUE)"
 """For statements of a thread that has to renew the lease as well."""
@@ -179,15 +174,12 @@ _SEPARATOR = chr(31)
 class PostgreSQLSequencer(AppendingSequencer):
     """The functions of schema ``tique``, called for one client."""
 
-    _JOIN, _RENEW = "tique.join_client", "tique.renew_client"
+    _JOIN = "tique.join_client"
     _APPEND = "tique.append"
 
     def __init__(self, presence: Presence) -> None:
-        super().__init__()
+        super().__init__(Pool(presence.connect_own))
         self._presence = presence
-        self._pool = Pool(presence.connect_own)
-        self._client = 0
-        self._lease = 0.0
 
     @contextmanager
     @override
@@ -224,7 +216,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     @override
     def join(self, lease: float) -> None:
         self._lease = lease
-        self._client = self._value(f"SELECT {self._JOIN}($1)", [_milliseconds(lease)])
+        self._client = self._value(f"SELECT {self._JOIN}($1)", [milliseconds(lease)])
 
     @override
     def introduce(self, epoch: int) -> None:
@@ -235,14 +227,8 @@ class PostgreSQLSequencer(AppendingSequencer):
         )
 
     @override
-    def epochs(self) -> tuple[set[int], int]:
-        self.tend()
-        alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
-        return alive, self._value("SELECT epoch FROM tique.format")
-
-    @override
     def renew(self, lease: float) -> None:
-        self._ask(f"SELECT {self._RENEW}($1, $2)", [self._client, _milliseconds(lease)])
+        self._ask(f"SELECT {self._RENEW}($1, $2)", [self._client, milliseconds(lease)])
 
     @override
     def leave(self) -> None:
@@ -341,16 +327,8 @@ class PostgreSQLSequencer(AppendingSequencer):
                 "SELECT tique.next_cts($1)", [self._client], repeat=False
             )
         except EngineError as error:
-            if not may_have_run(error):
-                raise
-            # A client that may have taken a timestamp unawares can only leave.
-            with suppress(EngineError):
-                self.leave()
-            raise FencedError(
-                ErrorKind.OPERATIONAL,
-                "the connection was lost while a commit timestamp was handed out; "
-                "connect again",
-            ) from error
+            self._leave_if_lost(error)
+            raise
 
     @override
     def commit(self, session: Session) -> None:
@@ -369,17 +347,10 @@ class PostgreSQLSequencer(AppendingSequencer):
 
         return session.transact(bounded, self._ending())
 
+    @override
     def _ending(self) -> str:
-        """Return a COMMIT that needs the client; no process fences it meanwhile.
-
-        The lease is made to last, so that the client is not given up; the lock is for
-        the case that it is.
-        """
-        longer, usual = (
-            f"SELECT {self._RENEW}({self._client}, {_milliseconds(lease)})"
-            for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
-        )
-        return f"SELECT tique.guest_committing(); {longer}; {COMMIT}; {usual}"
+        # The lock is for the case that the client is given up all the same.
+        return f"SELECT tique.guest_committing(); {super()._ending()}"
 
     @override
     def finish(self, stamps: Sequence[int]) -> int:
@@ -396,7 +367,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     @override
     def wait(self, cts: int, seconds: float) -> bool:
         return bool(
-            self._value('SELECT tique."wait"($1, $2)', [cts, _milliseconds(seconds)])
+            self._value('SELECT tique."wait"($1, $2)', [cts, milliseconds(seconds)])
         )
 
     @override
@@ -469,13 +440,6 @@ class PostgreSQLSequencer(AppendingSequencer):
         )
 
     @override
-    def position(self) -> Position:
-        ((sts, cts, stable, clients),) = self._ask(
-            'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
-        )
-        return Position(sts, cts, stable, clients)
-
-    @override
     def logged(self, after: int) -> list[Row]:
         return self._ask(
             "SELECT cts, txid, commits FROM tique.log WHERE cts > $1 ORDER BY cts",
@@ -504,14 +468,6 @@ class PostgreSQLSequencer(AppendingSequencer):
         return sorted(found.values(), key=lambda part: (part.cts, part.table_id or 0))
 
     @override
-    def managed(self) -> list[Row]:
-        return self._ask(MANAGED)
-
-    @override
-    def folds(self) -> dict[int, int]:
-        return dict(self._ask('SELECT id, folded FROM tique."tables"'))
-
-    @override
     def claim_versions(self, session: Session, table: Table, until: int) -> int:
         assert isinstance(session, PostgreSQLSession)
         found = session.execute(_CLAIM, [table.id, until]).fetch_all()
@@ -529,7 +485,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         return bool(
             self._value(
                 "SELECT tique.guest_checkpoint($1, $2)::int",
-                [self._client, _milliseconds(seconds)],
+                [self._client, milliseconds(seconds)],
             )
         )
 
@@ -553,21 +509,9 @@ class PostgreSQLSequencer(AppendingSequencer):
         return [int(answer or 0) for answer in answers]
 
     @override
-    def expect_alone(self, session: Session) -> None:
-        self.tend()
-        # A process that joins changes the same row before it reads the catalog.
-        session.execute("UPDATE tique.format SET epoch = epoch")
-        others = self._value("SELECT tique.clients()") - 1
-        expect_none(others)
-
-    @override
-    def close(self) -> None:
-        self._pool.close()
-
     def _ask(
         self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True
     ) -> list[Row]:
-        """Ask; once more over a new connection, if the first is lost and ``repeat``."""
         return self._pool.ask(
             lambda connection: connection.ask(sql, parameters, prepare=True),
             repeat=repeat,
@@ -602,10 +546,6 @@ def unless_held_up() -> Iterator[None]:
 def _array(numbers: Iterable[int]) -> str:
     """An array's text: to look for the type of each element costs psycopg much more."""
     return "{" + ",".join(map(str, numbers)) + "}"
-
-
-def _milliseconds(seconds: float) -> int:
-    return int(seconds * 1000)
 
 
 def _locked_rows(error: EngineError) -> RowsLockedError | None:

@@ -21,6 +21,7 @@ from tique_backends.postgresql.settings import PLANNING, TIMEOUTS
 from tique_backends.postgresql.starting import obeyed
 from tique_backends.postgresql.statements import StatementSession
 from tique_backends.retrying import insist
+from tique_backends.session import COMMIT
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from tique_backends.session import Result, Session
 
 _Outcome = TypeVar("_Outcome")
-
-COMMIT = "COMMIT"
 
 LOCK_PATIENCE = "5s"
 """How long DDL waits for a lock of PostgreSQL's, and a look at the definitions."""
