@@ -139,8 +139,8 @@ class InsertQuery(Plan):
 
 
 @dataclass(frozen=True)
-class Update(Plan):
-    """UPDATE.
+class SearchedChange(Plan):
+    """UPDATE or DELETE.
 
     ``source`` is `` FROM <hole> <alias> WHERE …``: put after a select list, it
     yields the rows to change. ``qualifier`` is the quoted name that the select
@@ -152,7 +152,6 @@ class Update(Plan):
     """
 
     table: Table
-    assignments: tuple[tuple[int, Expression], ...]
     source: Text
     qualifier: str
     key: tuple[Operand, ...] | None = None
@@ -161,26 +160,23 @@ class Update(Plan):
     is_joined: bool = False
     joined_returning: JoinedReturning | None = None
     comparisons: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delete(SearchedChange):
+    """DELETE."""
+
+
+@dataclass(frozen=True)
+class Update(SearchedChange):
+    """UPDATE."""
+
+    assignments: tuple[tuple[int, Expression], ...] = ()
 
     @property
     def changes_key(self) -> bool:
         """Whether a primary key column is assigned."""
         return any(i in self.table.primary_key for i, _ in self.assignments)
-
-
-@dataclass(frozen=True)
-class Delete(Plan):
-    """DELETE; fields as in :class:`Update`."""
-
-    table: Table
-    source: Text
-    qualifier: str
-    key: tuple[Operand, ...] | None = None
-    is_bound: bool = False
-    returning: Returning | None = None
-    is_joined: bool = False
-    joined_returning: JoinedReturning | None = None
-    comparisons: tuple[Comparison, ...] = ()
 
 
 class MergeKind(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import expressions as exp
 
@@ -17,7 +17,7 @@ from tique_rewriter.bindings import (
     scope_of,
     select_bindings,
 )
-from tique_rewriter.change_plans import Delete, Returning, Update
+from tique_rewriter.change_plans import Delete, Returning, SearchedChange, Update
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.comparisons import keyed_row
 from tique_rewriter.errors import DuplicateAlias
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source, Word
     from tique_rewriter.text import Text
 
+_Planned = TypeVar("_Planned", bound=SearchedChange)
+
 _CLAUSES = ("SET", "WHERE", "RETURNING")
 _KNOWN = frozenset({"this", "expressions", "from_", "using", "where", "returning"})
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -46,7 +48,8 @@ _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
 class _Change:
     """The common part of UPDATE and DELETE: a target, WHERE and RETURNING.
 
-    ``words`` are those before RETURNING; ``joined`` are the relations that UPDATE … FROM
+    ``words`` are those before RETURNING; that with the number ``start`` stands after the
+    target, ``last`` is WHERE's or how many there are. ``joined`` are the relations that UPDATE … FROM
     or DELETE … USING joins with the target.
     """
 
@@ -80,6 +83,9 @@ class _Change:
         if target is None:
             raise source.unsupported("the changed table", source.words[0].start)
         self.target: Read = target
+        _, self._name_end = table_span(source, node)
+        self.start = source.number(self._name_end)
+        self.last = _number_of(self.words, "WHERE", self.start)
         self.scope: Scope = scope_of([node, *self.joined], self.reads)
         self._check_joined()
 
@@ -129,7 +135,7 @@ class _Change:
             )
         return found[0]
 
-    def cut_joined(self, first: int, last: int) -> Text:
+    def _cut_joined(self, first: int, last: int) -> Text:
         """The relations after word ``first``, before word ``last``, as the plan has them."""
         if not self.joined:
             return ()
@@ -205,39 +211,50 @@ class _Change:
         joined = self.target if self.joined else None
         return references_of(self.reads, bindings | own, [self.tree], whole, joined)
 
-    def from_where(self, alias: Text, where: Text, joined: Text = ()) -> Text:
-        """`` FROM <hole><alias>, <joined> <where>``."""
-        hole = self.source.cut(
-            self.target.span.start, self.target.span.end, self.reads.marks
-        )
-        return (
-            " FROM ",
-            *hole,
-            *alias,
-            *((", ", *joined) if joined else ()),
-            *((" ", *where) if where else ()),
+    def plan(
+        self, kind: type[_Planned], first: int, joins: int, **others: Any
+    ) -> _Planned:
+        """Return the plan, whose rows are `` FROM <hole> <alias>, <joined> <where>``.
+
+        The alias stands before word ``first``, ``joins`` begins the joined relations.
+        ``others`` are fields that the kind has of its own.
+        """
+        source, words, marks = self.source, self.words, self.reads.marks
+        hole = source.cut(self.target.span.start, self.target.span.end, marks)
+        rows: Text = (" FROM ", *hole)
+        if first > self.start:
+            rows += source.cut(self._name_end, words[first - 1].end)
+        if joined := self._cut_joined(joins, self.last):
+            rows += (", ", *joined)
+        if self.last < len(words):
+            where = source.cut(words[self.last].start, words[-1].end, marks)
+            rows += (" ", *where)
+        key, comparisons = self.keyed_row
+        return kind(
+            self.parameters,
+            self.references,
+            self.target.table,
+            rows,
+            self.qualifier,
+            key,
+            self.is_bound,
+            self.returning,
+            is_joined=bool(self.joined),
+            joined_returning=self.joined_returning,
+            comparisons=comparisons,
+            **others,
         )
 
 
 def plan_update(source: Source, catalog: Catalog) -> Update:
     """Return the plan of an UPDATE."""
     change = _Change(source, catalog, exp.Update)
-    words, end = change.words, change.words[-1].end
-    _, name_end = table_span(source, change.target.node)
-    start = source.number(name_end)
-    first = _number_of(words, "SET", start)
+    words = change.words
+    first = _number_of(words, "SET", change.start)
     if first == len(words):
         raise source.syntax("UPDATE without SET", words[-1].start)
-    last = _number_of(words, "WHERE", first)
-    joins = min(change.joined_from(first, "FROM"), last)
-    joined = change.cut_joined(joins, last)
-    _check_alias(source, words[start:first])
-    alias = source.cut(name_end, words[first - 1].end) if first > start else ()
-    where = (
-        source.cut(words[last].start, end, change.reads.marks)
-        if last < len(words)
-        else ()
-    )
+    joins = min(change.joined_from(first, "FROM"), change.last)
+    _check_alias(source, words[change.start : first])
 
     def position_of(node: exp.Column) -> int | None:
         found = change.scope.column(node)
@@ -252,52 +269,15 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         lambda start, end: source.cut(start, end, change.reads.marks),
         change.qualifier,
     )
-    key, comparisons = change.keyed_row
-    return Update(
-        change.parameters,
-        change.references,
-        change.target.table,
-        assignments,
-        change.from_where(alias, where, joined),
-        change.qualifier,
-        key,
-        change.is_bound,
-        change.returning,
-        is_joined=bool(change.joined),
-        joined_returning=change.joined_returning,
-        comparisons=comparisons,
-    )
+    return change.plan(Update, first, joins, assignments=assignments)
 
 
 def plan_delete(source: Source, catalog: Catalog) -> Delete:
     """Return the plan of a DELETE."""
     change = _Change(source, catalog, exp.Delete)
-    words, end = change.words, change.words[-1].end
-    _, name_end = table_span(source, change.target.node)
-    start = source.number(name_end)
-    last = _number_of(words, "WHERE", start)
-    joins = min(change.joined_from(start, "USING"), last)
-    _check_alias(source, words[start:joins])
-    alias = source.cut(name_end, words[joins - 1].end) if joins > start else ()
-    where = (
-        source.cut(words[last].start, end, change.reads.marks)
-        if last < len(words)
-        else ()
-    )
-    key, comparisons = change.keyed_row
-    return Delete(
-        change.parameters,
-        change.references,
-        change.target.table,
-        change.from_where(alias, where, change.cut_joined(joins, last)),
-        change.qualifier,
-        key,
-        change.is_bound,
-        change.returning,
-        is_joined=bool(change.joined),
-        joined_returning=change.joined_returning,
-        comparisons=comparisons,
-    )
+    joins = min(change.joined_from(change.start, "USING"), change.last)
+    _check_alias(source, change.words[change.start : joins])
+    return change.plan(Delete, joins, joins)
 
 
 def _number_of(words: list[Word], keyword: str, start: int) -> int:
