@@ -35,20 +35,17 @@ class CreateTableStatement(Statement):
     """CREATE TABLE."""
 
     defines = True
-
-    def __init__(self, plan: CreateTable) -> None:
-        super().__init__(plan)
-        self._create = plan
+    plan: CreateTable
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table."""
-        made = NewTable(self._create.table, self._create.text)
+        made = NewTable(self.plan.table, self.plan.text)
         transaction.ddl.create_table(
             transaction,
             made,
-            if_not_exists=self._create.if_not_exists,
-            replaces=self._create.replaces,
+            if_not_exists=self.plan.if_not_exists,
+            replaces=self.plan.replaces,
         )
         return Outcome()
 
@@ -109,30 +106,26 @@ class CreateTemporaryStatement(Statement):
 class CreateTemporaryViewStatement(Statement):
     """CREATE TEMPORARY VIEW."""
 
-    def __init__(self, plan: CreateTemporaryView) -> None:
-        super().__init__(plan)
-        self._create = plan
+    plan: CreateTemporaryView
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the view for this connection; a rollback takes it back."""
         with transaction.statement():
-            transaction.temporaries.create_view(transaction, self._create)
+            transaction.temporaries.create_view(transaction, self.plan)
         return Outcome()
 
 
 class DropTemporaryViewsStatement(Statement):
     """DROP VIEW of temporary views."""
 
-    def __init__(self, plan: DropTemporaryViews) -> None:
-        super().__init__(plan)
-        self._drop = plan
+    plan: DropTemporaryViews
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the views; a rollback brings them back."""
         with transaction.statement():
-            transaction.temporaries.drop_views(transaction, self._drop.names)
+            transaction.temporaries.drop_views(transaction, self.plan.names)
         return Outcome()
 
 
@@ -165,15 +158,12 @@ class CreateIndexStatement(Statement):
     """CREATE INDEX: an index of the storage table."""
 
     defines = True
-
-    def __init__(self, plan: CreateIndex) -> None:
-        super().__init__(plan)
-        self._create = plan
+    plan: CreateIndex
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the index."""
-        create, table = self._create, self._create.table
+        create, table = self.plan, self.plan.table
         is_plain = not create.is_computed and not create.is_unique
         # The index may be too small for a row that this transaction has buffered: then
         # it is an alteration, which moves such rows to storage before (P4).
@@ -222,15 +212,12 @@ class DropIndexStatement(Statement):
     """DROP INDEX."""
 
     defines = True
-
-    def __init__(self, plan: DropIndex) -> None:
-        super().__init__(plan)
-        self._drop = plan
+    plan: DropIndex
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the index."""
-        drop = self._drop
+        drop = self.plan
         with transaction.statement():
             owners = [owner(transaction, *name) for name in drop.names]
             table = next((table for table in owners if table is not None), None)
@@ -250,15 +237,12 @@ class AlterTableStatement(Statement):
     """ALTER TABLE."""
 
     defines = True
-
-    def __init__(self, plan: AlterTable) -> None:
-        super().__init__(plan)
-        self._alter = plan
+    plan: AlterTable
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Alter the table."""
-        plan = self._alter
+        plan = self.plan
         if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
             with transaction.statement():
                 transaction.alterations.alter(transaction, plan)
@@ -268,8 +252,7 @@ class AlterTableStatement(Statement):
 class AlterNothingStatement(Statement):
     """ALTER TABLE IF EXISTS of a table that is not there."""
 
-    def __init__(self, plan: AlterNothing) -> None:
-        super().__init__(plan)
+    plan: AlterNothing
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:

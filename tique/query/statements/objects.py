@@ -49,16 +49,13 @@ class DefineObjectsStatement(Statement):
     """
 
     defines = True
-
-    def __init__(self, plan: DefineObjects) -> None:
-        super().__init__(plan)
-        self._define = plan
+    plan: DefineObjects
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Define it."""
-        if self._define.changed_type is not None:
-            return self._rename(transaction, self._define.changed_type)
+        if self.plan.changed_type is not None:
+            return self._rename(transaction, self.plan.changed_type)
         return self._run(transaction)
 
     def _rename(self, transaction: Transaction, name: str) -> Outcome:
@@ -77,7 +74,7 @@ class DefineObjectsStatement(Statement):
 
         if not tables:
             return self._run(transaction, expect)
-        text = self._define.text
+        text = self.plan.text
         with transaction.statement():
             if len(tables) == 1:
                 alter_by(transaction, tables[0], text, expect)
@@ -90,7 +87,7 @@ class DefineObjectsStatement(Statement):
     ) -> Outcome:
         ddl, session = transaction.ddl, transaction.session
         engine, catalog = transaction.engine, transaction.catalog
-        schemas = {name.lower() for name in self._define.dropped_schemas}
+        schemas = {name.lower() for name in self.plan.dropped_schemas}
 
         def dropped() -> list[Table]:
             return [table for table in catalog if table.schema.lower() in schemas]
@@ -100,7 +97,7 @@ class DefineObjectsStatement(Statement):
             gone = dropped()
             ddl.release(session, gone)
             kept = [t for t in catalog if t not in gone and not t.fault] if gone else []
-            session.execute(self._define.text)
+            session.execute(self.plan.text)
             views = [table for table in kept if table.is_materialized]
             lost = engine.without_storage(session, views) if views else []
             for table in kept:
@@ -144,30 +141,25 @@ class RenameSchemaStatement(Statement):
     """ALTER SCHEMA … RENAME TO."""
 
     defines = True
-
-    def __init__(self, plan: RenameSchema) -> None:
-        super().__init__(plan)
-        self._rename = plan
+    plan: RenameSchema
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Rename the schema."""
         with transaction.statement():
-            rename_schema(transaction, self._rename)
+            rename_schema(transaction, self.plan)
         return Outcome()
 
 
 class DefineMacroStatement(DefineObjectsStatement):
     """A macro, once the engine has said that it may be there."""
 
-    def __init__(self, plan: DefineMacro) -> None:
-        super().__init__(plan)
-        self._macro = plan
+    plan: DefineMacro
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create it."""
-        macro = self._macro
+        macro = self.plan
         transaction.engine.check_macro(
             transaction.session, macro.name, macro.expression
         )
@@ -182,10 +174,7 @@ class DefineViewsStatement(Statement):
     """
 
     defines = True
-
-    def __init__(self, plan: DefineViews) -> None:
-        super().__init__(plan)
-        self._define = plan
+    plan: DefineViews
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -193,12 +182,12 @@ class DefineViewsStatement(Statement):
         catalog = transaction.catalog
 
         def used() -> list[Table]:
-            found = (catalog.view(*name) for name in self._define.names)
+            found = (catalog.view(*name) for name in self.plan.names)
             return [view.table for view in found if view is not None]
 
         def define() -> None:
-            transaction.session.execute(self._define.text)
-            if self._define.creates:
+            transaction.session.execute(self.plan.text)
+            if self.plan.creates:
                 self._check(transaction)
 
         transaction.ddl.changes.change(transaction, define, used)
@@ -209,7 +198,7 @@ class DefineViewsStatement(Statement):
         engine = transaction.engine
         views = engine.views(transaction.session)
         catalog = transaction.catalog.with_views(views)
-        for name in self._define.names:
+        for name in self.plan.names:
             view = catalog.view(*name)
             if view is not None and view != transaction.catalog.view(*name):
                 check_view(catalog, engine.capabilities.dialect, view)
@@ -219,15 +208,12 @@ class GrantStatement(Statement):
     """GRANT and REVOKE."""
 
     defines = True
-
-    def __init__(self, plan: Grant) -> None:
-        super().__init__(plan)
-        self._text = plan.text
+    plan: Grant
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Change the privileges; tables are what they were."""
-        transaction.ddl.changes.run_text(transaction, self._text)
+        transaction.ddl.changes.run_text(transaction, self.plan.text)
         return Outcome()
 
 
@@ -235,11 +221,7 @@ class TidyStatement(Statement):
     """ANALYZE, VACUUM, REINDEX and the like; no transaction sees them."""
 
     writes = False
-
-    def __init__(self, plan: Tidy) -> None:
-        super().__init__(plan)
-        self._text = plan.text
-        self._is_alone = plan.is_alone
+    plan: Tidy
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -250,12 +232,12 @@ class TidyStatement(Statement):
         ProgrammingError
             The transaction has done something already, and the engine has this in none.
         """
-        if self._is_alone and (transaction.touched or transaction.has_writes):
-            verb = self._text.split(maxsplit=1)[0].upper()
+        if self.plan.is_alone and (transaction.touched or transaction.has_writes):
+            verb = self.plan.text.split(maxsplit=1)[0].upper()
             raise errors.ProgrammingError(
                 f"{verb} cannot run inside a transaction", sqlstate="25001"
             )
-        transaction.session.execute(self._text).close()
+        transaction.session.execute(self.plan.text).close()
         return Outcome()
 
 
@@ -263,15 +245,12 @@ class CreateMaterializedStatement(Statement):
     """CREATE MATERIALIZED VIEW."""
 
     defines = is_held = True
-
-    def __init__(self, plan: CreateMaterialized) -> None:
-        super().__init__(plan)
-        self._create = plan
+    plan: CreateMaterialized
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the view, without rows; then fill it."""
-        create, catalog = self._create, transaction.catalog
+        create, catalog = self.plan, transaction.catalog
         schema, name = create.name
         if catalog.named(schema, name) or catalog.view(schema, name):
             if create.if_not_exists:
@@ -298,15 +277,12 @@ class RefreshMaterializedStatement(Statement):
     """REFRESH MATERIALIZED VIEW."""
 
     defines = is_held = True
-
-    def __init__(self, plan: RefreshMaterialized) -> None:
-        super().__init__(plan)
-        self._refresh = plan
+    plan: RefreshMaterialized
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Have the engine compute its rows anew."""
-        refresh, catalog = self._refresh, transaction.catalog
+        refresh, catalog = self.plan, transaction.catalog
         # Its number may be another one by now.
         view = catalog.find(refresh.view.schema, refresh.view.name)
         if view is None or not view.is_materialized:
