@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.cursor import refuse_placeholders
 from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
 from tique_rewriter.foreign_keys import kept_text
 from tique_rewriter.names import check_case, check_kind, check_not_attached
@@ -58,16 +59,25 @@ def plan_drop_index(source: Source) -> DropIndex:
     """Return the plan of DROP INDEX."""
     tree = _drop(source, _DROP_PARTS | {"concurrently"})
     nodes = _tables(source, tree)
-    left_out = set()
-    if tree.args.get("concurrently"):
-        if not source.rules.index_parts:
-            raise source.unsupported("CONCURRENTLY", source.find("CONCURRENTLY"))
-        # As for CREATE INDEX.
-        left_out.add(source.find("CONCURRENTLY"))
+    text = _kept_text(source, tree)
     for node in nodes:
         check_private(source, node)
     names = tuple([(node.db or None, node.name) for node in nodes])
-    return DropIndex(0, (), kept_text(source, source.words, left_out), names)
+    return DropIndex(0, (), text, names)
+
+
+def _kept_text(source: Source, tree: exp.Expr) -> str:
+    """The statement about an index, without CONCURRENTLY.
+
+    It is run alone in any case, and in an engine transaction.
+    """
+    left_out = set()
+    if tree.args.get("concurrently"):
+        place = source.find("CONCURRENTLY")
+        if not source.rules.index_parts:
+            raise source.unsupported("CONCURRENTLY", place)
+        left_out.add(place)
+    return kept_text(source, source.words, left_out)
 
 
 def _drop(source: Source, parts: frozenset[str]) -> exp.Drop:
@@ -118,12 +128,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     )
     if not columns or set(used) - {"columns", *source.rules.index_parts}:
         raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
-    left_out = set()
-    if tree.args.get("concurrently"):
-        if not source.rules.index_parts:
-            raise source.unsupported("CONCURRENTLY", source.find("CONCURRENTLY"))
-        # It is made alone in any case, and in an engine transaction.
-        left_out.add(source.find("CONCURRENTLY"))
+    text = _kept_text(source, tree)
     is_computed = "where" in used
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
@@ -143,7 +148,6 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             )
     if is_computed:
         _check_computed(source)
-    text = kept_text(source, source.words, left_out)
     unless = index.name if is_unique and tree.args.get("exists") else None
     name = index.name if is_unique else None
     return CreateIndex(0, (), table, text, is_computed, is_unique, unless, name)
@@ -151,10 +155,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
 
 def _check_computed(source: Source) -> None:
     """Refuse placeholders, and what an index's expressions may not call."""
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in CREATE INDEX", source.lexed.starts[0], "write a literal"
-        )
+    refuse_placeholders(source, "CREATE INDEX")
     keywords = [word.keyword for word in source.words]
     inside = source.words[keywords.index("(") :] if "(" in keywords else []
     # Outside of brackets neither is the name of a function.
