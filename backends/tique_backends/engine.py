@@ -144,6 +144,8 @@ class Introspection(Protocol):
 class Engine(ABC):
     """One open database."""
 
+    _introspection: Introspection
+    """How tables' schemas are read from the engine's catalog."""
     capabilities: Capabilities
     forms: Forms
     settings: SettingRules
@@ -163,11 +165,6 @@ class Engine(ABC):
         "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
     )
     """A query for the greatest cts that was ever committed."""
-
-    @property
-    @abstractmethod
-    def _introspection(self) -> Introspection:
-        """How tables' schemas are read from the engine's catalog."""
 
     def forms_beside(self, parts: frozenset[Beside]) -> Forms:
         """The forms for a table in a statement that has such parts."""

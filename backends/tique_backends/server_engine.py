@@ -5,7 +5,6 @@ Each server's package says how it does each of these (its module ``folding``).
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from typing_extensions import override
@@ -80,19 +79,16 @@ class ServerIntrospection(Introspection, Protocol):
 class ServerEngine(Engine, Generic[SessionT]):
     """A database of a server, which moves its own log to its tables by itself."""
 
-    @property
-    @abstractmethod
-    def _folding(self) -> Folding[SessionT]:
-        """The server's steps of a fold."""
+    _introspection: ServerIntrospection
+    _folding: Folding[SessionT]
+    """The server's steps of a fold."""
+    _sessions: type[SessionT]
+    """The class of its sessions."""
 
-    @property
-    @abstractmethod
-    @override
-    def _introspection(self) -> ServerIntrospection: ...
-
-    @abstractmethod
     def _own(self, session: Session) -> SessionT:
         """The session, which this engine has opened."""
+        assert isinstance(session, self._sessions)
+        return session
 
     @override
     def declared_foreign_keys(

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique_backends.engine import Introspection
     from tique_backends.forms import Forms
     from tique_backends.location import Location
     from tique_backends.session import Session
@@ -124,8 +123,9 @@ def _check_catalog(path: str) -> None:
 class DuckDBEngine(Engine):
     """A DuckDB instance that this process shares among its threads."""
 
-    # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
+    _introspection = introspection
     settings = RULES
+    # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
     capabilities = Capabilities(
         dialect="duckdb",
         page_keys=8192,
@@ -285,11 +285,6 @@ class DuckDBEngine(Engine):
         self, session: Session
     ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
         return resolve(session)
-
-    @property
-    @override
-    def _introspection(self) -> Introspection:
-        return introspection
 
     @override
     def check_definition(self, session: Session, table: Table) -> None:

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
     from tique_backends.forms import Forms
     from tique_backends.monetdb.connection import Address
-    from tique_backends.server_engine import Folding, ServerIntrospection
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 
@@ -101,9 +100,12 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     owns the database while it is open.
     """
 
+    _introspection = introspection
+    _folding = folding
+    _sessions = MonetDBSession
+    settings = RULES
     # A page of 1024 rows takes the server as long as one row, and the driver 4 µs a
     # row; VALUES in FROM take more than linear time.
-    settings = RULES
     capabilities = Capabilities(
         dialect="monetdb",
         page_keys=1024,
@@ -265,11 +267,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         # Another process may drop one of them meanwhile.
         return session.transact(read)
 
-    @property
-    @override
-    def _introspection(self) -> ServerIntrospection:
-        return introspection
-
     @override
     def functions(self, session: Session) -> list[Function]:
         return functions(session)
@@ -363,16 +360,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             return session.change(f"DELETE FROM {cache} WHERE _cts IN ({orphans})")
 
         return session.transact(remove)
-
-    @property
-    @override
-    def _folding(self) -> Folding[MonetDBSession]:
-        return folding
-
-    @override
-    def _own(self, session: Session) -> MonetDBSession:
-        assert isinstance(session, MonetDBSession)
-        return session
 
     @override
     def depend_on_rows(

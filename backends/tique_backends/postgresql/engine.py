@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     from tique_backends.postgresql.presence import Presence
     from tique_backends.records import ResultColumn, Row, Statistics
-    from tique_backends.server_engine import Folding, ServerIntrospection
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 
@@ -128,6 +127,9 @@ def _alter_schema(session: PostgreSQLSession) -> None:
 class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
 
+    _introspection = introspection
+    _folding = folding
+    _sessions = PostgreSQLSession
     settings = RULES
     follows_path = True
     keeping_foreign_keys = _FOREIGN_KEYS
@@ -310,11 +312,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
         return resolve(session)
 
-    @property
-    @override
-    def _introspection(self) -> ServerIntrospection:
-        return introspection
-
     @override
     def check_definition(self, session: Session, table: Table) -> None:
         if not table.is_materialized:
@@ -445,16 +442,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
             f"(SELECT cts FROM ({_COMMITTED}) AS _c)"
         )
-
-    @property
-    @override
-    def _folding(self) -> Folding[PostgreSQLSession]:
-        return folding
-
-    @override
-    def _own(self, session: Session) -> PostgreSQLSession:
-        assert isinstance(session, PostgreSQLSession)
-        return session
 
     @override
     def overwrite(
