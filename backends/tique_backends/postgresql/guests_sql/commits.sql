@@ -128,6 +128,8 @@ DECLARE
     deleted bigint;
 BEGIN
     PERFORM tique.guest_holds(client, cts);
+    -- Before it locks the table.
+    PERFORM tique.guest_writes(id, 0, 0);
     PERFORM tique.guest_expect_own(place);
     SELECT format('INSERT INTO %1$s SELECT %2$s, $1[1], _n._deleted '
         'FROM unnest(CAST($2 AS %1$s[])) AS _n', tique.guest_cache(id),
