@@ -156,8 +156,8 @@ class Forms(ABC):
     def typed(self, value: Any, type_name: str) -> str:
         """A literal of a value, of exactly that type."""
 
-    def carried(self, name: str, type_name: str) -> str:
-        """A value of that type, which a column of :meth:`known_rows` has."""
+    def carried(self, name: str, column: Column) -> str:
+        """A value of the column's type, which a column of :meth:`known_rows` has."""
         return name
 
     @abstractmethod
@@ -306,14 +306,13 @@ class Forms(ABC):
         values: Sequence[Sequence[Any]],
     ) -> str:
         """The same for at least one row, without parentheses."""
-        types = [column.type for column in table.columns]
         items = ", ".join(
             self._item(
                 table,
                 i,
-                self.typed(bound[i], types[i])
+                self.typed(bound[i], table.columns[i].type)
                 if i in bound
-                else self.carried(f"_x._{i}", types[i]),
+                else self.carried(f"_x._{i}", table.columns[i]),
             )
             for i in columns
         )

@@ -1,7 +1,7 @@
 """P1, P3, P6, P12: values of an application's types are held as any others.
 
 A commit of a row with such a value is no bulk commit: it is in the log, in memory, and
-in the way of nobody who does not write that row.
+only those wait for it that write the same row.
 """
 
 from __future__ import annotations
@@ -47,6 +47,22 @@ KINDS = {
         "CREATE TYPE y AS ENUM ('b', 'a', 'c d'); CREATE DOMAIN x AS y[]",
         ["{b,a}", '{{"c d",NULL}}', "[2:3]={a,b}"],
         "{z}",
+    ),
+    "composite": (
+        "CREATE TYPE y AS ENUM ('b', 'a'); CREATE TYPE x AS (a y, b TEXT, c NUMERIC[])",
+        ["(b,a,)", '(,"it\'s ""(,",{1.50})', "(,,)"],
+        "(z,,)",
+    ),
+    "array of composites": (
+        "CREATE TYPE z AS (a INTEGER, b TEXT); CREATE TYPE y AS (c z, d DATE); "
+        "CREATE DOMAIN x AS y[]",
+        ['{"(\\"(1,b)\\",2024-02-29)"}', "{}", '{NULL,"(,)"}'],
+        '{"((1),)"}',
+    ),
+    "array of a domain": (
+        "CREATE DOMAIN y AS INTEGER CHECK (VALUE > 0); CREATE DOMAIN x AS y[]",
+        ["{1,2}", "{{1,NULL}}", "[2:3]={1,2}"],
+        "{-1}",
     ),
     "array of ranges": (
         "CREATE TYPE y AS RANGE (subtype = float8); CREATE DOMAIN x AS y[]",
@@ -154,6 +170,48 @@ def test_workers_of_a_queue(process, kind):
     second.connection.commit()
     thread.join(20)
     assert first.rows("SELECT count(*), count(v) FROM t") == [(4, 2)]
+
+
+OF_OTHERS = {
+    "composite": ("CREATE TYPE x AS (a INTEGER)", "TYPE x"),
+    "one within": (
+        "CREATE TYPE y AS (a INTEGER); CREATE TYPE x AS (b y[], c DATE)",
+        "TYPE y",
+    ),
+    "domain within": (
+        "CREATE DOMAIN y AS INTEGER; CREATE TYPE x AS (b y)",
+        "DOMAIN y",
+    ),
+    "array of a domain": (
+        "CREATE DOMAIN y AS INTEGER; CREATE DOMAIN x AS y[]",
+        "DOMAIN y",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_texts_that_others_could_have_read(shared_engine, name):
+    """P11: a type's owner decides by which code its text is read: staged, or refused."""
+    native = shared_engine.native()
+    types, given_away = OF_OTHERS[name]
+    for statement in types.split("; "):
+        native.execute(statement)
+    native.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v x)")
+    native.execute("DROP ROLE IF EXISTS somebody")
+    native.execute("CREATE ROLE somebody")
+    native.execute(f"ALTER {given_away} OWNER TO somebody")
+    try:
+        if given_away.startswith("DOMAIN"):
+            with pytest.raises(tique.NotSupportedError, match=r"domain public\.y"):
+                tique.adopt(shared_engine.url)
+            return
+        tique.adopt(shared_engine.url)
+        with tique.connect(shared_engine.url) as connection:
+            catalog = connection._database.catalog
+            assert not catalog.buffers(catalog.find(None, "t"))
+    finally:
+        shared_engine.begin_again()
+        shared_engine.native().execute("DROP ROLE somebody")
 
 
 IN_KEYS = {

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import Row
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Column, Table
 
 
 _LITERAL_KEYS = 8
@@ -207,8 +207,8 @@ class DuckDBForms(Forms):
         return converted(literal(value), type_name)
 
     @override
-    def carried(self, name: str, type_name: str) -> str:
-        return converted(name, type_name)
+    def carried(self, name: str, column: Column) -> str:
+        return converted(name, column.type)
 
     @override
     def known_rows(

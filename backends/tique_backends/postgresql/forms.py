@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import Row
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Column, Table
 
 
 def known_rows(
@@ -38,7 +38,7 @@ def known_rows(
     for those whose values are kept as text.
     """
     arrays = ", ".join(
-        listed(column, table.columns[i].type)
+        listed(column, table.columns[i])
         for i, column in zip(positions, values, strict=True)
     )
     names = ", ".join(f"_{i}" for i in positions)
@@ -99,8 +99,8 @@ class PostgreSQLForms(ServerForms):
         return parts * others > 1
 
     @override
-    def carried(self, name: str, type_name: str) -> str:
-        return carried(name, type_name)
+    def carried(self, name: str, column: Column) -> str:
+        return carried(name, column)
 
     @override
     def known_rows(

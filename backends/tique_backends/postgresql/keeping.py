@@ -16,7 +16,9 @@ statement whether a row is in it (:attr:`Table.judges_rows`). Enumerations, rang
 text PostgreSQL's own functions read, and arrays of both are held as text (:func:`is_own`):
 each text is read by the type's input function, since a cast from TEXT may be a role's own
 code (P11). To read a composite type's text, or that of an array of domains, may run the
-CHECK of a domain that their owner has put there since: their rows are staged.
+CHECK of a domain that their owner has put there since. So these are held if all that they
+consist of is PostgreSQL's own, or belongs to the owner of schema ``tique``, with whose rights
+it is read, and calls nothing of others; else their rows are staged.
 """
 
 from __future__ import annotations
@@ -39,14 +41,6 @@ if TYPE_CHECKING:
 
     from psycopg.abc import AdaptContext
 
-HELD = """\
-e.typtype = 'e' OR EXISTS (SELECT FROM pg_catalog.pg_range AS r
-    JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
-    WHERE r.rngtypid = e.oid AND r.rngcanonical = 0
-      AND o.opcnamespace = 'pg_catalog'::regnamespace
-      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950))"""
-"""SQL: a type ``e`` of the application's is one whose text is held, and in arrays too."""
-
 _SCALARS = (
     *("real", "time without time zone", "time with time zone"),
     *("timestamp with time zone", "interval", "json", "jsonb", "inet", "cidr"),
@@ -62,6 +56,33 @@ _ELEMENTS = (
     *("text", "character varying", "bytea", "date", "uuid"),
     "timestamp without time zone",
 )
+_RANGE = """EXISTS (SELECT FROM pg_catalog.pg_range AS r
+    JOIN pg_catalog.pg_opclass AS o ON o.oid = r.rngsubopc
+    WHERE r.rngtypid = {type}.oid AND r.rngcanonical = 0
+      AND o.opcnamespace = 'pg_catalog'::regnamespace
+      AND r.rngsubtype IN (20, 21, 23, 25, 701, 1043, 1082, 1114, 1700, 2950))"""
+_OF_THE_OWNER = """t.typowner = (SELECT n.nspowner FROM pg_catalog.pg_namespace AS n
+      WHERE n.nspname = 'tique')
+    AND (t.typrelid = 0 OR EXISTS (SELECT FROM pg_catalog.pg_class AS c
+      WHERE c.oid = t.typrelid AND c.relkind = 'c'))
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint AS k
+      JOIN pg_catalog.pg_depend AS u ON u.objid = k.oid
+        AND u.classid = 'pg_catalog.pg_constraint'::regclass
+      WHERE k.contypid = t.oid AND u.refobjid <> t.oid)"""
+HELD = f"""e.typtype = 'e' OR {_RANGE.format(type="e")} OR (
+  e.typtype IN ('c', 'd') AND NOT EXISTS (
+    WITH RECURSIVE part(oid) AS (SELECT e.oid UNION SELECT w.oid FROM part
+      JOIN pg_catalog.pg_type AS t ON t.oid = part.oid CROSS JOIN LATERAL (
+        SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
+          WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        UNION ALL SELECT t.typelem WHERE t.typcategory = 'A'
+        UNION ALL SELECT t.typbasetype WHERE t.typtype = 'd') AS w(oid))
+    SELECT FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid
+    WHERE NOT (t.oid IN ({", ".join(str(psycopg.adapters.types.get_oid(n)) for n in _ELEMENTS)})
+      OR t.typcategory = 'A' OR t.typtype = 'e' OR {_RANGE.format(type="t")}
+      OR (t.typtype IN ('c', 'd') AND {_OF_THE_OWNER}))))"""
+"""SQL: a type ``e`` of the application's is one whose text is held, and in arrays too."""
+
 _OIDS = {
     # As :func:`tique_backends.postgresql.types.type_name` has it.
     "REAL": psycopg.adapters.types.get_oid("real"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import Row
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Column, Table
 
 
 def quoted(text: str) -> str:
@@ -49,15 +49,15 @@ def arrays(table: Table, positions: Sequence[int]) -> str:
 
     It stands in FROM, with a name for it and perhaps for its columns after it.
     """
-    types = [table.columns[i].type for i in positions]
+    columns = [table.columns[i] for i in positions]
     items = ", ".join(
-        f"CAST(${number} AS {carrier(type_name)}[])"
-        for number, type_name in enumerate(types, 1)
+        f"CAST(${number} AS {carrier(column)}[])"
+        for number, column in enumerate(columns, 1)
     )
-    if not any(map(_comes_as_text, types)):
+    if not any(map(_comes_as_text, columns)):
         return f"unnest({items})"
-    names = ", ".join(f"_{n}" for n in range(len(types)))
-    values = ", ".join(carried(f"_{n}", name) for n, name in enumerate(types))
+    names = ", ".join(f"_{n}" for n in range(len(columns)))
+    values = ", ".join(carried(f"_{n}", each) for n, each in enumerate(columns))
     return f"(SELECT {values} FROM unnest({items}) AS _v({names}))"
 
 
@@ -74,29 +74,31 @@ def array_parameters(
     ]
 
 
-def _comes_as_text(type_name: str) -> bool:
+def _comes_as_text(column: Column) -> bool:
     """Whether a column's values come in an array as texts.
 
-    An array of arrays would be one of more dimensions.
+    An array of arrays would be one of more dimensions, and one of composites be unnested
+    into their attributes.
     """
-    return is_kept(type_name) or _is_own_array(type_name)
+    return is_kept(column.type) or _is_own(column)
 
 
-def _is_own_array(type_name: str) -> bool:
-    return is_own(type_name) and type_name.endswith("[]")
+def _is_own(column: Column) -> bool:
+    return is_own(column.type) and not column.is_named
 
 
-def carrier(type_name: str) -> str:
+def carrier(column: Column) -> str:
     """The type in which a column's values come in an array."""
-    return "TEXT" if _comes_as_text(type_name) else type_name
+    return "TEXT" if _comes_as_text(column) else column.type
 
 
-def carried(text: str, type_name: str) -> str:
+def carried(text: str, column: Column) -> str:
     """The value of the column's type that came as ``text``.
 
     An element of an array has no length, precision or fields of its type.
     """
-    if _is_own_array(type_name):
+    type_name = column.type
+    if _is_own(column):
         # By the type's input function: a CAST may be a role's own code (P11).
         pair = f"pg_catalog.json_build_object('_m', {text})"
         record = f"pg_catalog.json_to_record({pair}) AS _r(_m {type_name})"
@@ -105,11 +107,10 @@ def carried(text: str, type_name: str) -> str:
     return text if is_whole else f"CAST({text} AS {type_name})"
 
 
-def listed(values: Sequence[Any], type_name: str) -> str:
+def listed(values: Sequence[Any], column: Column) -> str:
     """The literal of an array of values that are of a column's type, as carried."""
-    return (
-        f"CAST({quoted(array_parameter(values, type_name))} AS {carrier(type_name)}[])"
-    )
+    text = quoted(array_parameter(values, column.type))
+    return f"CAST({text} AS {carrier(column)}[])"
 
 
 def array_parameter(values: Sequence[Any], type_name: str) -> str:
