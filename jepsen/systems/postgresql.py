@@ -102,7 +102,7 @@ class PostgreSQL(System):
             if not sessions:
                 return False
             os.kill(chance.choice(sessions)[0], signal.SIGKILL)
-            # One that had ended just before, and that nobody misses, leaves this one be.
+            # One that had ended just before crashes nothing: no session misses it.
             connection.execute("SELECT pg_sleep(5)")
             return False
         return True

@@ -223,6 +223,20 @@ IN_KEYS = {
 
 
 @pytest.mark.parametrize("shape", IN_KEYS)
+def test_composites_in_keys_are_staged(process, shape):
+    """P3: equal ones have several texts, as the numbers in them do."""
+    owner = process()
+    owner.commit("CREATE TYPE x AS (a NUMERIC)")
+    owner.commit(f"CREATE TABLE t ({IN_KEYS[shape]}, n INTEGER DEFAULT 0)")
+    catalog = owner.database.catalog
+    assert not catalog.buffers(catalog.find(None, "t"))
+    owner.commit("INSERT INTO t (v) VALUES ('(1.5)')")
+    if shape != "keyless":
+        with pytest.raises(tique.IntegrityError):
+            owner.commit("INSERT INTO t (v) VALUES ('(1.50)')")
+
+
+@pytest.mark.parametrize("shape", IN_KEYS)
 def test_enumerations_in_keys(process, shape):
     """Equal are those of the same name; they are sorted as the type has them."""
     first = process()
