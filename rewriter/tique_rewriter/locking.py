@@ -27,10 +27,11 @@ from sqlglot import expressions as exp
 from tique_rewriter.bindings import Scope, select_bindings
 from tique_rewriter.change_plans import ChangingWith, Member
 from tique_rewriter.cursor import Cursor
+from tique_rewriter.groups import group_read
 from tique_rewriter.names import quote
 from tique_rewriter.outputs import plain_columns
 from tique_rewriter.plan import Literal, LockingSelect, Operand, Parameter, Select, Wait
-from tique_rewriter.query import references_of
+from tique_rewriter.query import point_read, references_of
 from tique_rewriter.references import find_reads
 from tique_rewriter.relations import TABLE, relations_of
 from tique_rewriter.shape import RESHAPING, clause_words, has_only, starts_at
@@ -114,14 +115,18 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     limit, end = None, rest.end
     if clause.wait is Wait.SKIP_LOCKED:
         limit, end = _limit(rest, tree)
-    keys = "".join(
-        f", {read.qualifier}.{quote(read.table.columns[position].name)} AS {quote(f'{_KEY}{number}_{position}')}"
+    keys = [
+        (f"{_KEY}{number}_{position}", read, read.table.columns[position].name)
         for number, read in enumerate(locked)
         for position in read.table.primary_key
+    ]
+    listed = "".join(
+        f", {read.qualifier}.{quote(column)} AS {quote(name)}"
+        for name, read, column in keys
     )
     before = _from_word(rest, tree, reads)
     marks = sorted(
-        [*reads.marks, Mark(before.start, before.start, f"{keys} ")],
+        [*reads.marks, Mark(before.start, before.start, f"{listed} ")],
         key=lambda mark: (mark.start, mark.end),
     )
     text = rest.cut(first.start, end, marks)
@@ -129,15 +134,20 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     references = references_of(reads, bindings, [tree], locked)
     count = len(rest.lexed.arguments) - isinstance(limit, Parameter)
     tables = tuple(read.table for read in locked)
-    return LockingSelect(
+    outputs = _outputs(tree, reads)
+    if clause.wait is Wait.SKIP_LOCKED:
+        tree.set("limit", None)
+    for _, read, column in keys:
+        tree.append("expressions", exp.column(column, read.name))
+    query = Select(
         count,
         references,
         text,
-        tables,
-        clause.wait,
-        limit,
-        clause.shared,
-        _outputs(tree, reads),
+        point_read(rest, tree, reads),
+        group_read(rest, tree, reads),
+    )
+    return LockingSelect(
+        count, references, query, tables, clause.wait, limit, clause.shared, outputs
     )
 
 

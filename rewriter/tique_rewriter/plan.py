@@ -299,13 +299,13 @@ class Wait(Enum):
 class LockingSelect(Plan):
     """SELECT … FOR UPDATE or FOR SHARE, without that clause.
 
-    After the application's results come the key columns of the rows to lock: of each
-    of ``tables`` the primary key. A ``limit`` is not in the text: it counts only rows
+    After the application's results ``query`` has the key columns of the rows to lock: of
+    each of ``tables`` the primary key. A ``limit`` is not in it: it counts only rows
     that were locked, and its parameter is none of ``parameters``. ``outputs`` are position
     and name of each result, where all of them are columns of the one table.
     """
 
-    text: Text
+    query: Select
     tables: tuple[Table, ...]
     wait: Wait
     limit: Operand | None = None

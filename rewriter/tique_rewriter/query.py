@@ -57,7 +57,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
         len(source.lexed.arguments),
         references,
         text,
-        _point_read(source, tree, reads),
+        point_read(source, tree, reads),
         group_read(source, tree, reads),
         join_read(source, tree, reads, references),
         calls_of(source, tree, reads),
@@ -130,7 +130,8 @@ def _beside(part: exp.Expr) -> Iterator[Beside]:
             yield Beside.COMPARISON
 
 
-def _point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None:
+def point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None:
+    """Return a query for plain columns of one row by its key; None for any other."""
     read = only_read(tree, reads)
     if read is None or not has_only(tree, _POINT_PARTS):
         return None

@@ -285,6 +285,98 @@ def test_a_changed_row_is_read_again_under_read_committed(engine, table):
         other.commit()
 
 
+def test_a_row_by_its_key_is_locked_without_a_query(engine, table):
+    """Where it is in memory, as with no FOR UPDATE: with it, only the lock costs."""
+
+    def cost(condition):
+        costs = set()
+        for _ in range(3):
+            before = table.info.engine_statements
+            rows = table.execute(f"SELECT n FROM t WHERE {condition} FOR UPDATE")
+            assert rows.fetchall() == [(0,)]
+            costs.add(table.info.engine_statements - before)
+            table.rollback()
+        return min(costs)
+
+    assert cost("id = 1") == cost("id + 0 = 1") - 1
+
+
+_BY_KEY = [
+    "SELECT a, b, note FROM pair WHERE a = %s AND b = 2",
+    "SELECT note AS b FROM pair p WHERE b = 2 AND p.a = %s",
+    "SELECT * FROM pair WHERE a = %s ORDER BY b DESC",
+    "SELECT b, note FROM pair WHERE a = %s ORDER BY b LIMIT 1",
+    "SELECT note, seen FROM pair WHERE a = %s AND b > 1 ORDER BY b",
+]
+
+
+@LEVELS
+@pytest.mark.parametrize("query", _BY_KEY)
+@pytest.mark.parametrize("end", ["FOR UPDATE", "FOR SHARE", "FOR UPDATE SKIP LOCKED"])
+def test_rows_by_key_answer_as_without_the_clause(engine, query, end, level):
+    """Rows of storage, of others' commits, and of the transaction's own changes."""
+    changes = (
+        "UPDATE pair SET note = 'x' WHERE a = 1 AND b = 2",
+        "DELETE FROM pair WHERE a = 1 AND b IN (0, 2)",
+        "INSERT INTO pair VALUES (1, 0, 'y', NULL), (1, 2, 'z', NULL)",
+    )
+    with engine.connect(isolation_level=level) as one, engine.connect() as two:
+        two.execute(
+            "CREATE TABLE pair (a INTEGER, b INTEGER, note VARCHAR(9), "
+            "seen TIMESTAMP WITH TIME ZONE, PRIMARY KEY (a, b))"
+        )
+        two.cursor().executemany(
+            "INSERT INTO pair VALUES (%s, %s, %s, TIMESTAMP '2026-01-02 03:04:05')",
+            [(a, b, f"{a}{b}") for a in range(3) for b in range(4)],
+        )
+        two.commit()
+
+        def expect_the_same():
+            for a in (1, 1, 7):
+                expected = one.execute(query, [a]).fetchall()
+                assert one.execute(f"{query} {end}", [a]).fetchall() == expected
+
+        for change in changes:
+            expect_the_same()
+            one.rollback()
+            two.execute(change)
+            two.commit()
+        for change in changes:
+            expect_the_same()
+            one.execute(change)
+        expect_the_same()
+        one.rollback()
+
+
+@pytest.mark.parametrize("condition", ["id = 1", "id < 3"])
+def test_locks_that_were_waited_for_are_kept_for_the_next_look(
+    engine, table, condition, monkeypatch
+):
+    """READ COMMITTED: a row that many wait for goes from one to the next at once."""
+    query = f"SELECT n FROM t WHERE {condition} ORDER BY id FOR UPDATE"
+    with (
+        engine.connect() as holder,
+        engine.connect(isolation_level="READ COMMITTED") as other,
+    ):
+        holder.execute("UPDATE t SET n = 1 WHERE id = 1")
+        holder.execute(LOCK)
+        waiting = Background(lambda: other.execute(query).fetchall())
+        waiting.expect_waiting(table)
+        released = []
+        locks = table._database.locks
+        release = locks.release_keys
+
+        def release_keys(owner, keys):
+            released.extend(keys)
+            release(owner, keys)
+
+        monkeypatch.setattr(locks, "release_keys", release_keys)
+        holder.commit()
+        assert waiting.outcome()[0] == (1,)
+        assert released == []
+        other.rollback()
+
+
 @LEVELS
 def test_read_compute_and_write_back_loses_nothing(engine, table, level):
     """With the lock no attempt is lost under READ COMMITTED."""

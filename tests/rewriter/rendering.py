@@ -198,10 +198,9 @@ def _plan(made: Plan) -> Iterator[str]:
         case plan.LockingSelect():
             tables = ", ".join(table.qualified_name for table in made.tables)
             yield f"lock{' shared' * made.shared}: {tables}: {made.wait.value}"
-            yield f"text: {text(made.text, made.references)}"
             if made.limit is not None:
                 yield f"limit: {_kernel(made.limit, None)}"
-            yield from _bindings(made)
+            yield from _plan(made.query)
         case change_plans.InsertRows():
             columns = _names(made.table, made.columns)
             yield f"insert: {made.table.qualified_name} ({columns})"

@@ -37,10 +37,8 @@ from tique.query.statements.objects import (
 )
 from tique.query.statements.select import (
     DescribedStatement,
-    GroupSelectStatement,
-    PointSelectStatement,
-    SelectStatement,
     SetVariableStatement,
+    selecting,
 )
 from tique.query.statements.truncating import TruncateStatement
 from tique.query.statements.with_changes import WithStatement
@@ -61,7 +59,6 @@ __all__ = [
 ]
 
 _CLASSES: dict[type[plan.Plan], type[Statement]] = {
-    plan.Select: SelectStatement,
     plan.LockingSelect: LockingSelectStatement,
     change_plans.InsertRows: InsertRowsStatement,
     change_plans.InsertQuery: InsertQueryStatement,
@@ -96,10 +93,8 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
 
 def executable(found: plan.Plan) -> Statement:
     """The statement that executes a plan."""
-    if isinstance(found, plan.Select) and found.point is not None:
-        return PointSelectStatement(found)
-    if isinstance(found, plan.Select) and found.group is not None:
-        return GroupSelectStatement(found)
+    if isinstance(found, plan.Select):
+        return selecting(found)
     if isinstance(found, change_plans.ChangingWith):
         return WithStatement(found, executable)
     if isinstance(found, plan.Explain):

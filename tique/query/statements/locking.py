@@ -3,7 +3,11 @@
 The query is run first, for the keys: then they are locked, in ascending order. A row that
 was committed meanwhile, since the snapshot, is a conflict under SNAPSHOT, at once; under
 READ COMMITTED the query is run again on a new snapshot, until no row that it gives
-was committed since. The locks say that none will be (:mod:`tique.commit.locks`).
+was committed since. The locks say that none will be (:mod:`tique.commit.locks`): they are
+kept while it is run again, so that a row that many wait for is not lined up for twice.
+
+The rows of a query by key come from memory where a query without the clause has them
+from there (:mod:`tique.query.statements.select`).
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from tique.query.lockable import expect_lockable, newer_commit
 from tique.query.naming import ResultNames
 from tique.query.sources import operand_value
 from tique.query.statements.base import Outcome, Statement
+from tique.query.statements.select import selecting
 from tique.writes.tickets import serialization_error
 from tique_backends.names import quote
 from tique_rewriter.kernel import NotLocal, coercer
@@ -42,7 +47,8 @@ class LockingSelectStatement(Statement):
 
     def __init__(self, plan: LockingSelect) -> None:
         super().__init__(plan)
-        self._query = plan.text
+        self._query = plan.query.text
+        self._select = selecting(plan.query)
         self._wait = plan.wait
         self._limit = plan.limit
         self._shared = plan.shared
@@ -53,7 +59,7 @@ class LockingSelectStatement(Statement):
             [coercer(table.columns[i].type) for i in table.primary_key]
             for table in plan.tables
         ]
-        self._names = ResultNames(lambda t: self.text.plain(t, plan.text))
+        self._names = ResultNames(lambda t: self.text.plain(t, self._query))
         self.needs |= {(table, "UPDATE") for table in plan.tables}
 
     @override
@@ -90,7 +96,7 @@ class LockingSelectStatement(Statement):
         expect_lockable(transaction)
         before = frozenset(transaction.locks.of(transaction.txid))
         while True:
-            columns, rows = self._attempt(transaction, parameters, keeps=keeps)
+            columns, rows = self._attempt(transaction, parameters, before, keeps=keeps)
             keys = {key for _, locked in rows for key in locked}
             if keys:
                 transaction.timeline.await_begun()
@@ -100,7 +106,6 @@ class LockingSelectStatement(Statement):
                 break
             if transaction.has_one_snapshot:
                 raise serialization_error(conflict)
-            self._release(transaction, before)
             transaction.refresh()
         # A key that an earlier look at the rows gave may be among them no more.
         self._release(transaction, before | keys)
@@ -108,15 +113,26 @@ class LockingSelectStatement(Statement):
         return columns, [row for row, _ in rows]
 
     def _attempt(
-        self, transaction: Transaction, parameters: Sequence[Any], *, keeps: bool
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        before: Collection[LockKey],
+        *,
+        keeps: bool,
     ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
-        """Run the query and lock its rows: these, each with its keys."""
+        """Run the query and lock its rows: these, each with its keys.
+
+        Of the locks of an earlier look, those that were not held ``before`` are given back
+        if others are wanted: all are taken in their order.
+        """
         if self._wait is Wait.SKIP_LOCKED:
             return self._skip(transaction, parameters, keeps=keeps)
         columns, rows = self._ask(transaction, parameters, keeps=keeps)
         wanted = sorted({key for _, keys in rows for key in keys})
         patience = 0 if self._wait is Wait.NOWAIT else transaction.lock_timeout
         locks, txid = transaction.locks, transaction.txid
+        if not set(wanted).issubset(locks.of(txid)):
+            self._release(transaction, before)
         locks.lock(txid, wanted, transaction.sequence, patience, shared=self._shared)
         if not locks.settle(txid, wanted, patience):
             raise lock_not_available()
@@ -163,6 +179,14 @@ class LockingSelectStatement(Statement):
         *,
         keeps: bool,
     ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
+        here = None if keeps else self._select.rows_here(transaction, parameters)
+        if here is not None:
+            columns, rows = here
+            width = len(columns) - self._hidden
+            types = self._select.kept_types[:width]
+            shown = transaction.session.shown(types, [row[:width] for row in rows])
+            keys = [self._keys(row[width:]) for row in rows]
+            return columns[:width], list(zip(shown, keys, strict=True))[:most]
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
         limited = sql if most is None else f"{sql} LIMIT {most}"
         if keeps:
@@ -172,6 +196,7 @@ class LockingSelectStatement(Statement):
             return (), [(row[:width], self._keys(row[width:])) for row in found]
         result = transaction.session.execute(limited, bound, wide=self.text.is_wide)
         columns = self._names.of(transaction, result.columns, sql, bound)
+        self._select.learn(transaction, columns)
         width = len(columns) - self._hidden
         rows = [(row[:width], self._keys(row[width:])) for row in result.fetch_all()]
         return columns[:width], rows

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
+    from tique.store.rows import Key
     from tique_backends.records import Row
     from tique_backends.session import Result, Session
     from tique_rewriter.plan import Select
@@ -40,6 +41,8 @@ class SelectStatement(Statement):
     """A query: its holes are filled with snapshot forms, and the engine runs it."""
 
     writes = False
+    kept_types: Sequence[str] = ()
+    """The types of the results of which :meth:`rows_here` has rows; none of aggregates."""
 
     def __init__(self, plan: Select) -> None:
         super().__init__(plan)
@@ -71,6 +74,15 @@ class SelectStatement(Statement):
         if found is not None:
             return found
         return self._ask_in(open_session(), transaction, parameters)
+
+    def rows_here(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[Sequence[ResultColumn], list[Row]] | None:
+        """The result, its rows as they are kept; None: the engine has to be asked."""
+        return None
+
+    def learn(self, transaction: Transaction, columns: Sequence[ResultColumn]) -> None:
+        """Note the result's columns, which the engine has told."""
 
     def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the query in the snapshot that the transaction has."""
@@ -210,7 +222,7 @@ class PointSelectStatement(SelectStatement):
             ResultColumn(name, table.columns[position].type)
             for name, position in zip(point.names, point.columns, strict=True)
         ]
-        self._types = tuple([column.type for column in self._columns])
+        self.kept_types = tuple([column.type for column in self._columns])
         self._is_whole_row = point.columns == tuple(range(len(table.columns)))
         self._needed = point.columns
         self._project = tuple_of(point.columns)
@@ -227,14 +239,25 @@ class PointSelectStatement(SelectStatement):
         place = self._table.primary_key, key
         come_to(transaction, self._table, place, self._looked_at, self._habit)
         transaction.refresh()
+        rows = transaction.session.shown(self.kept_types, self._rows(transaction, key))
+        return Outcome(len(rows), self._columns, rows)
+
+    @override
+    def rows_here(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[Sequence[ResultColumn], list[Row]] | None:
+        try:
+            key = self._keys.read(parameters)
+        except NotLocal:
+            return None
+        return self._columns, self._rows(transaction, key)
+
+    def _rows(self, transaction: Transaction, key: Key) -> list[Row]:
         row = transaction.row(self._table, key, self._needed)
         transaction.see_row(self._table, key, row, self._looked_at)
         if row is None:
-            return Outcome(0, self._columns, [])
-        if not self._is_whole_row:
-            row = self._project(row)
-        rows = transaction.session.shown(self._types, [row])
-        return Outcome(1, self._columns, rows)
+            return []
+        return [row if self._is_whole_row else self._project(row)]
 
 
 class GroupSelectStatement(SelectStatement):
@@ -249,7 +272,7 @@ class GroupSelectStatement(SelectStatement):
         assert plan.group is not None
         self._group = plan.group
         self._reader = Reader(plan.group, self.text.sources)
-        self._shown = self._reader.kept_types(plan.group)
+        self.kept_types = self._reader.kept_types(plan.group)
         self._columns: Sequence[ResultColumn] | None = None
         self._answer: Answer | None = None
         self._chooses = plan.group.limit == 1 or any(
@@ -264,31 +287,38 @@ class GroupSelectStatement(SelectStatement):
         if self._chooses:
             self._reader.come_to(transaction, parameters, self._habit)
         transaction.refresh()
-        if self._answer is not None and self._columns is not None:
-            found = self._from_memory(self._answer, transaction, parameters)
-            if found is not None:
-                return Outcome(len(found), self._columns, found)
+        here = self.rows_here(transaction, parameters)
+        if here is not None:
+            columns, rows = here
+            if self.kept_types:
+                rows = transaction.session.shown(self.kept_types, rows)
+            return Outcome(len(rows), columns, rows)
         outcome = self.ask(transaction, parameters)
+        assert outcome.columns is not None
+        self.learn(transaction, outcome.columns)
+        return outcome
+
+    @override
+    def learn(self, transaction: Transaction, columns: Sequence[ResultColumn]) -> None:
         if self._columns is None:
             if self._reader.is_possible:
                 engine = transaction.engine.capabilities
                 self._answer = group_answer(self._reader, self._group, engine)
-            self._columns = outcome.columns
-        return outcome
+            self._columns = columns
 
-    def _from_memory(
-        self, answer: Answer, transaction: Transaction, parameters: Sequence[Any]
-    ) -> list[Row] | None:
+    @override
+    def rows_here(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[Sequence[ResultColumn], list[Row]] | None:
+        if self._answer is None or self._columns is None:
+            return None
         rows = self._reader.rows(transaction, parameters)
         if rows is None:
             return None
         try:
-            found = answer(rows)
+            return self._columns, self._answer(rows)
         except NotLocal:
             return None
-        if not self._shown:
-            return found
-        return transaction.session.shown(self._shown, found)
 
 
 class DescribedStatement(SelectStatement):
@@ -331,3 +361,12 @@ class SetVariableStatement(SelectStatement):
         name = transaction.engine.forms.quote(self._name)
         transaction.session.execute(f"SET VARIABLE {name} = ({sql})", bound).close()
         return Outcome()
+
+
+def selecting(plan: Select) -> SelectStatement:
+    """The statement that executes the plan of a query."""
+    if plan.point is not None:
+        return PointSelectStatement(plan)
+    if plan.group is not None:
+        return GroupSelectStatement(plan)
+    return SelectStatement(plan)
