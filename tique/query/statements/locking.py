@@ -19,7 +19,6 @@ from typing_extensions import override
 from tique import errors
 from tique.commit.server_locks import lock_not_available
 from tique.query.lockable import expect_lockable, newer_commit
-from tique.query.naming import ResultNames
 from tique.query.sources import operand_value
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.select import selecting
@@ -47,7 +46,6 @@ class LockingSelectStatement(Statement):
 
     def __init__(self, plan: LockingSelect) -> None:
         super().__init__(plan)
-        self._query = plan.query.text
         self._select = selecting(plan.query)
         self._wait = plan.wait
         self._limit = plan.limit
@@ -59,7 +57,6 @@ class LockingSelectStatement(Statement):
             [coercer(table.columns[i].type) for i in table.primary_key]
             for table in plan.tables
         ]
-        self._names = ResultNames(lambda t: self.text.plain(t, self._query))
         self.needs |= {(table, "UPDATE") for table in plan.tables}
 
     @override
@@ -183,23 +180,24 @@ class LockingSelectStatement(Statement):
         if here is not None:
             columns, rows = here
             width = len(columns) - self._hidden
+            keys = [self._keys(row[width:]) for row in rows]
             types = self._select.kept_types[:width]
             shown = transaction.session.shown(types, [row[:width] for row in rows])
-            keys = [self._keys(row[width:]) for row in rows]
             return columns[:width], list(zip(shown, keys, strict=True))[:most]
-        (sql,), bound = self.text.fill(transaction, parameters, self._query)
-        limited = sql if most is None else f"{sql} LIMIT {most}"
         if keeps:
             (table,) = self._tables
-            found = transaction.session.rows_to_keep(limited, bound, of=table)
-            width = len(found[0]) - self._hidden if found else 0
-            return (), [(row[:width], self._keys(row[width:])) for row in found]
-        result = transaction.session.execute(limited, bound, wide=self.text.is_wide)
-        columns = self._names.of(transaction, result.columns, sql, bound)
-        self._select.learn(transaction, columns)
-        width = len(columns) - self._hidden
-        rows = [(row[:width], self._keys(row[width:])) for row in result.fetch_all()]
-        return columns[:width], rows
+            sql, bound = self._select.query(transaction, parameters)
+            limited = sql if most is None else f"{sql} LIMIT {most}"
+            columns, rows = (
+                (),
+                transaction.session.rows_to_keep(limited, bound, of=table),
+            )
+            width = len(rows[0]) - self._hidden if rows else 0
+        else:
+            result = self._select.ask_engine(transaction, parameters, most=most)
+            width = len(result.columns) - self._hidden
+            columns, rows = result.columns[:width], result.fetch_all()
+        return columns, [(row[:width], self._keys(row[width:])) for row in rows]
 
     def _keys(self, values: Sequence[Any]) -> list[LockKey]:
         keys: list[LockKey] = []

@@ -70,10 +70,10 @@ class SelectStatement(Statement):
         None is opened if its rows are in memory, from the uncommitted fold.
         """
         transaction.refresh()
-        found = self._outcome_there(transaction, parameters)
+        found = self._from_uncommitted_fold(transaction, parameters)
         if found is not None:
-            return found
-        return self._ask_in(open_session(), transaction, parameters)
+            return _outcome(found)
+        return _outcome(self.ask_engine(transaction, parameters, open_session()))
 
     def rows_here(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -86,26 +86,30 @@ class SelectStatement(Statement):
 
     def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the query in the snapshot that the transaction has."""
-        found = self._outcome_there(transaction, parameters)
+        found = self._from_uncommitted_fold(transaction, parameters)
         if found is not None:
-            return found
-        return self._ask_in(transaction.session, transaction, parameters)
+            return _outcome(found)
+        return _outcome(self.ask_engine(transaction, parameters))
 
-    def _outcome_there(
-        self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> Outcome | None:
-        result = self._from_uncommitted_fold(transaction, parameters)
-        if result is None:
-            return None
-        return Outcome(result.row_count, result.columns, result=result)
-
-    def _ask_in(
-        self, session: Session, transaction: Transaction, parameters: Sequence[Any]
-    ) -> Outcome:
+    def ask_engine(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        session: Session | None = None,
+        most: int | None = None,
+    ) -> Result:
+        """Run the snapshot query, in the transaction's session by default."""
         sql, bound = self.query(transaction, parameters)
-        result = session.execute(sql, bound, wide=self.text.is_wide)
+        limited = sql if most is None else f"{sql} LIMIT {most}"
+        session = session or transaction.session
+        result = session.execute(limited, bound, wide=self.text.is_wide)
+        return self._named(transaction, result, sql, bound)
+
+    def _named(
+        self, transaction: Transaction, result: Result, sql: str, bound: Sequence[Any]
+    ) -> Result:
         result.columns = self._names.of(transaction, result.columns, sql, bound)
-        return Outcome(result.row_count, result.columns, result=result)
+        return result
 
     def _from_uncommitted_fold(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -115,10 +119,7 @@ class SelectStatement(Statement):
             return None
         sql, bound = self._in_storage(transaction, parameters)
         result = self._there(transaction, lambda there: held_result(there, sql, bound))
-        if result is not None:
-            columns = result.columns
-            result.columns = self._names.of(transaction, columns, sql, bound)
-        return result
+        return result and self._named(transaction, result, sql, bound)
 
     def _obstacle(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -293,18 +294,19 @@ class GroupSelectStatement(SelectStatement):
             if self.kept_types:
                 rows = transaction.session.shown(self.kept_types, rows)
             return Outcome(len(rows), columns, rows)
-        outcome = self.ask(transaction, parameters)
-        assert outcome.columns is not None
-        self.learn(transaction, outcome.columns)
-        return outcome
+        return self.ask(transaction, parameters)
 
     @override
-    def learn(self, transaction: Transaction, columns: Sequence[ResultColumn]) -> None:
+    def _named(
+        self, transaction: Transaction, result: Result, sql: str, bound: Sequence[Any]
+    ) -> Result:
+        result = super()._named(transaction, result, sql, bound)
         if self._columns is None:
             if self._reader.is_possible:
                 engine = transaction.engine.capabilities
                 self._answer = group_answer(self._reader, self._group, engine)
-            self._columns = columns
+            self._columns = result.columns
+        return result
 
     @override
     def rows_here(
@@ -361,6 +363,10 @@ class SetVariableStatement(SelectStatement):
         name = transaction.engine.forms.quote(self._name)
         transaction.session.execute(f"SET VARIABLE {name} = ({sql})", bound).close()
         return Outcome()
+
+
+def _outcome(result: Result) -> Outcome:
+    return Outcome(result.row_count, result.columns, result=result)
 
 
 def selecting(plan: Select) -> SelectStatement:
