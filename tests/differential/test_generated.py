@@ -12,11 +12,11 @@ import pytest
 from tests.differential.runs import places_of, run
 from tests.effort import effort
 
-COUNT = int(os.environ.get("TIQUE_DIFFERENTIAL_COUNT", effort(10_000, 20_000)))
+COUNT = int(os.environ.get("TIQUE_DIFFERENTIAL_COUNT", effort(1_000, 20_000)))
 """Statements per engine."""
 
 SEED = int(os.environ.get("TIQUE_DIFFERENTIAL_SEED", "20230803"))
-PARTS = 5
+PARTS = effort(1, 5)
 LENGTH = 200
 """Statements of an episode: a new database and its tables take as long as 20 to 35."""
 

@@ -8,8 +8,8 @@ and the folder tell the *runs* that the test is in, which are marks too.
 A test without any of these is in two runs, and none is in no run: ``add_marks`` is
 total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
 
-In a short run a test of many cases has each of them on one engine, in turn, so that
-every engine gets its share (``_spread``); in a long run all of them on all.
+In a short run a test has each of its cases on one engine, in turn, so that every engine
+gets its share (``_spread``); in a long run all of them on all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ONE_DUCKDB = "one_duckdb"
 """A test that hammers DuckDB 1.5 only in a long run."""
 
 EVERY_ENGINE = "every_engine"
-"""A test of many cases that are on every engine in a short run, too."""
+"""A test whose cases are on every engine in a short run, too."""
 
 IN_LONG = "in_long"
 """Of the others of these: they are in no short run."""
@@ -79,8 +79,8 @@ _ABOUT_TIQUE = {
 """Folders of tests about tique, and about DuckDB's releases by the way: half of them
 run with either release, and in a long run all of them with both."""
 
-_SPREAD = _ABOUT_TIQUE | {"differential", "sharing"}
-"""Folders whose tests have each case on one engine, if they have as many as engines."""
+_SPREAD = _ABOUT_TIQUE | {"differential", "processes", "sharing"}
+"""Folders whose tests have each case on one engine."""
 
 # Where the two sequencers differ: with several clients at the same time.
 _BOTH_SEQUENCERS = {"processes", "sharing"}
@@ -94,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in (
         (BOTH_SEQUENCERS, "with the plain sequencer in PostgreSQL's run, too"),
         (ONE_DUCKDB, "takes long with any engine: with DuckDB 1.5 in a long run only"),
-        (EVERY_ENGINE, "each of many cases on all engines, in a short run too"),
+        (EVERY_ENGINE, "each case on all engines, in a short run too"),
         (IN_LONG, "(derived) in no short run"),
     ):
         config.addinivalue_line("markers", f"{name}: {meaning}")
@@ -124,8 +124,6 @@ def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item
     spread: set[pytest.Item] = set()
     left_out: set[pytest.Item] = set()
     for test, cases in tests.items():
-        if len(cases) < max(map(len, cases.values())):
-            continue
         first = blake2b(test.encode()).digest()[0]
         for number, (_, same) in enumerate(sorted(cases.items()), first):
             spread.update(same)
