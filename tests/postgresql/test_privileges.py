@@ -132,6 +132,23 @@ def test_each_statement_takes_its_privilege(shop, granted, statement):
     assert shop.owner.rows("SELECT * FROM open ORDER BY id") == before
 
 
+def test_names_in_quotes(shop):
+    """With the word TABLE and without, and of several tables."""
+    shop.owner.commit('CREATE SCHEMA "Own"')
+    for table in ('"Account"', '"Own"."table"'):
+        shop.owner.commit(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)")
+    shop.owner.commit('GRANT USAGE ON SCHEMA "Own" TO "reader"')
+    reader = shop.process("reader")
+    for granted in ('TABLE "Account", "Own"."table"', '"Own"."table", "Account"'):
+        shop.owner.commit(f'GRANT SELECT ON {granted} TO "reader"')
+        assert reader.rows('SELECT * FROM "Account", "Own"."table"') == []
+        shop.owner.commit(f'REVOKE SELECT ON {granted} FROM "reader"')
+        for table in ('"Account"', '"Own"."table"'):
+            with denied():
+                reader.rows(f"SELECT * FROM {table}")
+            reader.connection.rollback()
+
+
 def test_executemany_takes_the_privilege(shop):
     reader = shop.process("reader")
     with closing(reader.connection.cursor()) as cursor, denied():
