@@ -12,6 +12,7 @@ from contextlib import closing
 import pytest
 
 import tique
+from tests.effort import patience
 from tests.postgresql.privileges import denied
 from tests.sharing.playing import ROWS, cached, expect_nothing_unfinished
 
@@ -186,7 +187,7 @@ def test_revoked_within_a_transaction(shop):
     query = "SELECT v FROM open WHERE id = 1"
     assert writer.run(query).fetchall() == [(11,)]
     shop.natively("REVOKE SELECT ON open FROM writer")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patience(10)
     with denied():
         while time.monotonic() < deadline:
             writer.run(query)
@@ -219,7 +220,7 @@ def test_revoked_for_one_in_a_group(shop):
     shop.natively("REVOKE ALL ON open FROM writer")
     committer = writer.database.committer
     with ThreadPoolExecutor(2) as pool:
-        with committer.paused(10):
+        with committer.paused(patience(10)):
             first = pool.submit(writer.connection.commit)
             second = pool.submit(other.commit)
             while len(committer._queue) < 2:
