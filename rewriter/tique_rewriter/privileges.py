@@ -119,14 +119,14 @@ def _check_objects(source: Source, first: int, end: int, *, uses_only: bool) -> 
     cursor, kind = Cursor(source, number=first), keywords[0]
     if kind == "ALL" and keywords[2:4] == ["IN", "SCHEMA"] and keywords[1] in _SETS:
         kind, cursor.number, uses_only = "SCHEMA", first + 4, False
-    elif kind in _KINDS | _CALLED and len(keywords) > 1 and keywords[1] not in ",.":
+    elif keywords[1:2] in ([], [","], ["."]):
+        kind = "TABLE"
+    elif kind in _KINDS | _CALLED:
         cursor.take()
-    elif len(keywords) > 1 and keywords[1] not in (",", "."):
+    else:
         raise source.unsupported(
             f"{source.words[0].keyword} ON {kind}", source.words[0].start
         )
-    else:
-        kind = "TABLE"
     while True:
         place = cursor.start
         schema, name = cursor.qualified()

@@ -276,10 +276,13 @@ def _checked_by(engine, call):
 
 def test_copy_can_be_cancelled(engine):
     """P6: while the server judges a row; the connection goes on."""
-    connection = _checked_by(engine, "pg_sleep(30)")
+    connection = _checked_by(engine, "pg_sleep(60)")
+    sleeping = "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
     def cancel():
-        time.sleep(0.5)
+        with closing(psycopg.connect(engine.place, autocommit=True)) as native:
+            while not native.execute(sleeping).fetchall():
+                time.sleep(0.05)
         connection.cancel()
 
     canceller = threading.Thread(target=cancel)

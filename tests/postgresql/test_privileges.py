@@ -12,6 +12,7 @@ from contextlib import closing
 import pytest
 
 import tique
+from tests.effort import patience
 from tests.postgresql.privileges import denied
 from tests.sharing.playing import ROWS, cached, expect_nothing_unfinished
 
@@ -132,6 +133,23 @@ def test_each_statement_takes_its_privilege(shop, granted, statement):
     assert shop.owner.rows("SELECT * FROM open ORDER BY id") == before
 
 
+def test_names_in_quotes(shop):
+    """With the word TABLE and without, and of several tables."""
+    shop.owner.commit('CREATE SCHEMA "Own"')
+    for table in ('"Account"', '"Own"."table"'):
+        shop.owner.commit(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)")
+    shop.owner.commit('GRANT USAGE ON SCHEMA "Own" TO "reader"')
+    reader = shop.process("reader")
+    for granted in ('TABLE "Account", "Own"."table"', '"Own"."table", "Account"'):
+        shop.owner.commit(f'GRANT SELECT ON {granted} TO "reader"')
+        assert reader.rows('SELECT * FROM "Account", "Own"."table"') == []
+        shop.owner.commit(f'REVOKE SELECT ON {granted} FROM "reader"')
+        for table in ('"Account"', '"Own"."table"'):
+            with denied():
+                reader.rows(f"SELECT * FROM {table}")
+            reader.connection.rollback()
+
+
 def test_executemany_takes_the_privilege(shop):
     reader = shop.process("reader")
     with closing(reader.connection.cursor()) as cursor, denied():
@@ -169,7 +187,7 @@ def test_revoked_within_a_transaction(shop):
     query = "SELECT v FROM open WHERE id = 1"
     assert writer.run(query).fetchall() == [(11,)]
     shop.natively("REVOKE SELECT ON open FROM writer")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patience(10)
     with denied():
         while time.monotonic() < deadline:
             writer.run(query)
@@ -202,7 +220,7 @@ def test_revoked_for_one_in_a_group(shop):
     shop.natively("REVOKE ALL ON open FROM writer")
     committer = writer.database.committer
     with ThreadPoolExecutor(2) as pool:
-        with committer.paused(10):
+        with committer.paused(patience(10)):
             first = pool.submit(writer.connection.commit)
             second = pool.submit(other.commit)
             while len(committer._queue) < 2:

@@ -31,7 +31,7 @@ from tique_backends.postgresql.installing import (
     guests_script,
     readable_as,
 )
-from tique_backends.postgresql.keeping import is_kept, is_own
+from tique_backends.postgresql.keeping import KEEPING_ATTRIBUTES, is_kept, is_own
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.names import stage_name
@@ -116,6 +116,13 @@ _AS_OWNER = (
     "SELECT set_config('role', r.rolname, TRUE) FROM pg_catalog.pg_namespace AS n "
     "JOIN pg_catalog.pg_roles AS r ON r.oid = n.nspowner WHERE n.nspname = 'tique'"
 )
+
+
+def _run_all(session: Session, statements: str) -> None:
+    """Run the statements that a query gives, whatever the search path is (P11)."""
+    with without_path(session):
+        for (statement,) in session.execute(statements).fetch_all():
+            session.execute(statement)
 
 
 def _alter_schema(session: PostgreSQLSession) -> None:
@@ -412,12 +419,14 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [table.id, table.schema, table.name],
         )
+        if any(is_own(column.type) for column in table.columns):
+            _run_all(session, KEEPING_ATTRIBUTES)
         return introspection.describe(session, table.schema, table.name, table.id)
 
     @override
     def upgrade(self, session: Session) -> None:
-        for (statement,) in session.execute(_FREEING).fetch_all():
-            session.execute(statement)
+        for statements in (_FREEING, KEEPING_ATTRIBUTES):
+            _run_all(session, statements)
 
     @override
     def next_epoch(self, session: Session) -> int:

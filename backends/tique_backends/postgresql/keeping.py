@@ -18,7 +18,8 @@ each text is read by the type's input function, since a cast from TEXT may be a 
 code (P11). To read a composite type's text, or that of an array of domains, may run the
 CHECK of a domain that their owner has put there since. So these are held if all that they
 consist of is PostgreSQL's own, or belongs to the owner of schema ``tique``, with whose rights
-it is read, and calls nothing of others; else their rows are staged.
+it is read, and calls nothing of others; else their rows are staged. Their attributes are
+kept from being dropped past tique (:data:`KEEPING_ATTRIBUTES`).
 """
 
 from __future__ import annotations
@@ -69,19 +70,42 @@ _OF_THE_OWNER = """t.typowner = (SELECT n.nspowner FROM pg_catalog.pg_namespace 
       JOIN pg_catalog.pg_depend AS u ON u.objid = k.oid
         AND u.classid = 'pg_catalog.pg_constraint'::regclass
       WHERE k.contypid = t.oid AND u.refobjid <> t.oid)"""
-HELD = f"""e.typtype = 'e' OR {_RANGE.format(type="e")} OR (
-  e.typtype IN ('c', 'd') AND NOT EXISTS (
-    WITH RECURSIVE part(oid) AS (SELECT e.oid UNION SELECT w.oid FROM part
+_PARTS = """WITH RECURSIVE part(oid) AS (SELECT {type} UNION SELECT w.oid FROM part
       JOIN pg_catalog.pg_type AS t ON t.oid = part.oid CROSS JOIN LATERAL (
         SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
           WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
         UNION ALL SELECT t.typelem WHERE t.typcategory = 'A'
-        UNION ALL SELECT t.typbasetype WHERE t.typtype = 'd') AS w(oid))
+        UNION ALL SELECT t.typbasetype WHERE t.typtype = 'd') AS w(oid))"""
+HELD = f"""e.typtype = 'e' OR {_RANGE.format(type="e")} OR (
+  e.typtype IN ('c', 'd') AND NOT EXISTS (
+    {_PARTS.format(type="e.oid")}
     SELECT FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid
     WHERE NOT (t.oid IN ({", ".join(str(psycopg.adapters.types.get_oid(n)) for n in _ELEMENTS)})
       OR t.typcategory = 'A' OR t.typtype = 'e' OR {_RANGE.format(type="t")}
       OR (t.typtype IN ('c', 'd') AND {_OF_THE_OWNER}))))"""
 """SQL: a type ``e`` of the application's is one whose text is held, and in arrays too."""
+
+KEEPING_ATTRIBUTES = f"""
+SELECT format('ALTER TABLE %s ALTER %I SET DEFAULT CASE WHEN %s THEN CAST(NULL AS %s) END',
+  a.attrelid::pg_catalog.regclass, a.attname, s.reads, format_type(a.atttypid, a.atttypmod))
+FROM tique."tables" AS k JOIN pg_catalog.pg_attribute AS a
+  ON a.attrelid = to_regclass(concat('tique.tique_cache_', k.id)) AND a.attnum > 0
+  AND NOT a.attisdropped AND NOT a.atthasdef AND a.atttypid >= 16384
+JOIN pg_catalog.pg_class AS v ON v.oid = a.attrelid AND pg_has_role(v.relowner, 'USAGE')
+CROSS JOIN LATERAL ({_PARTS.format(type="a.atttypid")}
+  SELECT string_agg(format('(CAST(NULL AS %s)).%I IS NULL',
+    c.reltype::pg_catalog.regtype, i.attname), ' OR ')
+  FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid AND {_OF_THE_OWNER}
+  JOIN pg_catalog.pg_class AS c ON c.oid = t.typrelid
+  JOIN pg_catalog.pg_attribute AS i ON i.attrelid = c.oid AND i.attnum > 0
+    AND NOT i.attisdropped) AS s(reads)
+WHERE s.reads IS NOT NULL"""
+"""Statements that have PostgreSQL refuse DROP ATTRIBUTE of a type whose values are held.
+
+A text has its attributes by their places: with another attribute in the place of one that
+was dropped it would be read as another value. The cache tables' defaults, which nothing
+uses, depend on the attributes.
+"""
 
 _OIDS = {
     # As :func:`tique_backends.postgresql.types.type_name` has it.
