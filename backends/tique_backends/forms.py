@@ -67,7 +67,10 @@ def computed_names(key: ComputedKey, prefix: str = "") -> list[str]:
 
 def computed_equality(key: ComputedKey, left: str, right: str) -> str:
     """Equality of two values of such a key."""
-    return " AND ".join(f"{left}{name} = {right}{name}" for name in computed_names(key))
+    return " AND ".join(
+        f"{left}{name} {equal} {right}{name}"
+        for name, equal in zip(computed_names(key), key.equalities, strict=True)
+    )
 
 
 class Forms(ABC):
@@ -141,7 +144,7 @@ class Forms(ABC):
         """
         columns = column_list(table)
         match = " AND ".join(
-            f"{self.quote(table.columns[i].name)} = {text}"
+            f"{self.quote(table.columns[i].name)} {table.columns[i].equality} {text}"
             for i, text in zip(table.primary_key, key, strict=True)
         )
         return (
@@ -247,7 +250,8 @@ class Forms(ABC):
     def _equality(self, table: Table, position: int, value: Any) -> str:
         """A condition: the column of ``_s`` has a value, which is exactly of its type."""
         column = table.columns[position]
-        return f"_s.{quote(column.name)} = {self.typed(value, column.type)}"
+        value = self.typed(value, column.type)
+        return f"_s.{quote(column.name)} {column.equality} {value}"
 
     def _excluded(
         self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
@@ -261,7 +265,11 @@ class Forms(ABC):
             return "", ["FALSE"]
         positions = [table.primary_key[n] for n in free]
         first = table.columns[positions[0]]
-        is_listed = first.type in self.integers and len(keys) <= self.most_listed
+        is_listed = (
+            first.type in self.integers
+            and first.domain is None
+            and len(keys) <= self.most_listed
+        )
         if len(free) == 1 and is_listed:
             items = ", ".join(str(int(key[free[0]])) for key in keys)
             return "", [f"_s.{quote(first.name)} NOT IN ({items})"]
@@ -553,9 +561,9 @@ class Forms(ABC):
     def referenced(
         self, child: Table, parent: Table, key: ForeignKey, left: str, right: str
     ) -> str:
-        """Equality of a reference and the key that it references."""
+        """Equality of a reference and the key that it references, by that one's type."""
         return " AND ".join(
-            f"{left}{self.quote(child.columns[i].name)} = "
+            f"{left}{self.quote(child.columns[i].name)} {parent.columns[j].equality} "
             f"{right}{self.quote(parent.columns[j].name)}"
             for i, j in zip(key.columns, key.key, strict=True)
         )
@@ -571,10 +579,10 @@ class Forms(ABC):
         by_row = table.primary_key or tuple(key)
         every = (*by_row, *key)
         wanted = self.wanted(table, every, [row + values for row, values, _ in held])
-        same = self._same_as_wanted(table, by_row, 0)
+        same = self.same_as_wanted(table, by_row, "_v.")
         gone = "_v._deleted"
         if table.primary_key and tuple(key) != table.primary_key:
-            kept = self._same_as_wanted(table, key, len(by_row))
+            kept = self.same_as_wanted(table, key, "_v.", first=len(by_row))
             gone = f"({gone} OR CASE WHEN {kept} THEN FALSE ELSE TRUE END)"
         return self._later(table, wanted, same, gone, [sts for _, _, sts in held])
 
@@ -587,15 +595,28 @@ class Forms(ABC):
     ) -> str:
         """A query for keys that versions later than an sts reference: as above."""
         wanted = self.wanted(parent, key.key, [values for values, _ in held])
-        same = self._same_as_wanted(child, key.columns, 0)
+        same = self.same_as_wanted(child, key.columns, "_v.", (parent, key.key))
         return self._later(
             child, wanted, same, "NOT _v._deleted", [sts for _, sts in held]
         )
 
-    def _same_as_wanted(self, table: Table, columns: Sequence[int], first: int) -> str:
+    def same_as_wanted(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        prefix: str,
+        key: tuple[Table, Sequence[int]] | None = None,
+        first: int = 0,
+    ) -> str:
+        """Equality of columns and a key ``_n`` of :meth:`wanted`, from its ``first`` on.
+
+        ``key`` is the one that they reference: its types say what is equal.
+        """
+        owner, positions = key or (table, columns)
         return " AND ".join(
-            f"_v.{self.quote(table.columns[i].name)} = _n._k{n}"
-            for n, i in enumerate(columns, first)
+            f"{prefix}{self.quote(table.columns[i].name)} {owner.columns[j].equality} "
+            f"_n._k{n}"
+            for n, (i, j) in enumerate(zip(columns, positions, strict=True), first)
         )
 
     def _later(

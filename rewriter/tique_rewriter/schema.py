@@ -27,10 +27,10 @@ class Column:
     ``is_always`` generated, a statement gives no other value but by OVERRIDING.
     ``collation`` is the name, for SQL, of one that its type does not have: it sorts
     values, and equal are those with the same bytes. ``equality`` is the operator by
-    which a key's values are equal, with its schema if it is not the engine's own. ``domain`` is
-    the one that the engine holds its values to; ``type`` is what that is made of. One that
-    ``is_opaque`` has values that the driver may not hold, for what its type consists of; one
-    that ``is_named`` has an enumeration's: equal ones have the same name.
+    which values are equal, with its schema where the engine looks for it along a path.
+    ``domain`` is the one that the engine holds its values to; ``type`` is what that is made
+    of. One that ``is_opaque`` has values that the driver may not hold, for what its type
+    consists of; one that ``is_named`` has an enumeration's: equal ones have the same name.
     """
 
     name: str
@@ -67,12 +67,14 @@ class ComputedKey:
     """A unique index on expressions or with a condition: the engine computes its values.
 
     ``parts`` are SQL text over the table's bare column names, and so is the condition;
-    ``columns`` are the positions of all columns in them. ``nulls_equal`` says that NULL is
-    equal to NULL in it, and ``is_constraint`` that ``name`` is a UNIQUE constraint's too.
+    ``equalities`` are the operators by which the values of each are equal, and ``columns``
+    the positions of all columns in them. ``nulls_equal`` says that NULL is equal to NULL in
+    it, and ``is_constraint`` that ``name`` is a UNIQUE constraint's too.
     """
 
     name: str
     parts: tuple[str, ...]
+    equalities: tuple[str, ...]
     columns: tuple[int, ...]
     condition: str | None = None
     nulls_equal: bool = False
@@ -83,8 +85,8 @@ class ComputedKey:
         """The values of a row: NULL, which is equal to nothing, where it is not in."""
         parts = self.parts
         if self.nulls_equal:
-            # Arrays of one NULL are equal.
-            parts = tuple(f"ARRAY[{part}]" for part in parts)
+            # Arrays of NULL are equal; with a second one a domain's are of its base type.
+            parts = tuple(f"ARRAY[{part}, NULL]" for part in parts)
         if self.condition is None:
             return parts
         return tuple(f"CASE WHEN {self.condition} THEN {part} END" for part in parts)

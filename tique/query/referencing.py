@@ -103,11 +103,7 @@ def taken_over(
     transaction.visible_sequence = transaction.sequence
     joins = []
     for name, number in (("_g", sequence - 1), ("_t", sequence)):
-        same = " AND ".join(
-            f"_o.{forms.quote(child.columns[i].name)} = "
-            f"{name}.{forms.quote(parent.columns[j].name)}"
-            for i, j in zip(key.columns, key.key, strict=True)
-        )
+        same = forms.referenced(child, parent, key, "_o.", f"{name}.")
         joins.append(f"JOIN {forms.staged(parent, number)} AS {name} ON {same}")
     source = Source(Reference(child, " AS _o", {}))
     columns = ", ".join(f"_o.{forms.quote(column.name)}" for column in child.columns)
@@ -134,10 +130,7 @@ def children_queries(
         binding = dict(zip(key.columns, map(Literal, values[0]), strict=True))
     source = Source(Reference(child, " AS _o", binding))
     columns = ", ".join(f"_o.{forms.quote(column.name)}" for column in child.columns)
-    same = " AND ".join(
-        f"_o.{forms.quote(child.columns[i].name)} = _n._k{n}"
-        for n, i in enumerate(key.columns)
-    )
+    same = forms.same_as_wanted(child, key.columns, "_o.", (parent, key.key))
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE]
         yield (
@@ -194,10 +187,7 @@ def _missing_by_query(
     forms = transaction.engine.forms
     transaction.visible_sequence = transaction.sequence
     source = Source(Reference(parent, " AS _o", {}))
-    same = " AND ".join(
-        f"_o.{forms.quote(parent.columns[i].name)} = _n._k{n}"
-        for n, i in enumerate(key.key)
-    )
+    same = forms.same_as_wanted(parent, key.key, "_o.")
     columns = ", ".join(
         f"_o.{forms.quote(parent.columns[i].name)}"
         for i in (*key.key, *parent.primary_key)

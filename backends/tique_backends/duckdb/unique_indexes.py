@@ -100,7 +100,8 @@ def _computed(
             raise _refused(table, index, f"on {text}, which cannot be examined")
         parts.append(text)
         columns.update(named)
-    return ComputedKey(index, tuple(parts), tuple(sorted(columns)))
+    equalities = ("=",) * len(parts)
+    return ComputedKey(index, tuple(parts), equalities, tuple(sorted(columns)))
 
 
 def _refused(table: Table, index: str, what: str) -> EngineError:

@@ -16,6 +16,7 @@ from tique_backends.postgresql.literals import (
     arrays,
     carried,
     listed,
+    rows_of,
     typed,
 )
 from tique_backends.postgresql.names import images, same_rows, stage_name, still_there
@@ -37,12 +38,12 @@ def known_rows(
     Its columns are called ``_0``, ``_1`` … by position and are of the table's types, but
     for those whose values are kept as text.
     """
-    arrays = ", ".join(
+    source = rows_of(
         listed(column, table.columns[i])
         for i, column in zip(positions, values, strict=True)
     )
     names = ", ".join(f"_{i}" for i in positions)
-    return f"unnest({arrays}) AS {alias}({names})"
+    return f"{source} AS {alias}({names})"
 
 
 class PostgreSQLForms(ServerForms):
@@ -67,7 +68,7 @@ class PostgreSQLForms(ServerForms):
 
     @override
     def hashed(self, values: Sequence[str]) -> str:
-        return f"hash_record_extended(ROW({', '.join(values)}), 0)"
+        return f"pg_catalog.hash_record_extended(ROW({', '.join(values)}), 0)"
 
     @override
     def stored(self, table: Table) -> str:
@@ -118,9 +119,14 @@ class PostgreSQLForms(ServerForms):
     ) -> tuple[str, list[str]]:
         # Neither side has NULLs.
         excluded = known_rows(table, positions, values, "_x")
+        equalities = {table.columns[i].equality for i in positions}
+        if len(equalities) > 1:
+            same = _listed_equality(table, positions)
+            return "", [f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"]
+        # NOT IN, but for the operator's schema.
         names = ", ".join(f"_{i}" for i in positions)
-        mine = key_list(table, positions, "_s.")
-        return "", [f"({mine}) NOT IN (SELECT {names} FROM {excluded})"]
+        mine = f"({key_list(table, positions, '_s.')}) {equalities.pop()}"
+        return "", [f"NOT ({mine} ANY (SELECT {names} FROM {excluded}))"]
 
     @override
     def cast(self, text: str, type_name: str) -> str:
@@ -169,14 +175,13 @@ def rows_query(
         kind = table.columns[last].type
         parameters = [*prefix, array_parameter([key[-1] for key in keys], kind)]
         condition = _key_condition(table, len(fixed))
-        condition += f"{' AND ' if fixed else ''}{key_list(table, [last])} = "
-        condition += f"ANY (CAST(${len(parameters)} AS {kind}[]))"
+        condition += f"{' AND ' if fixed else ''}{key_list(table, [last])} "
+        condition += table.columns[last].equality
+        condition += f" ANY (CAST(${len(parameters)} AS {kind}[]))"
         return _query(table, read, condition), parameters
     source = arrays(table, table.primary_key)
     names = ", ".join(f"_{i}" for i in table.primary_key)
-    same = " AND ".join(
-        f"_s.{key_list(table, [i])} = _x._{i}" for i in table.primary_key
-    )
+    same = _listed_equality(table, table.primary_key)
     sql = (
         f"SELECT {key_list(table, read, '_s.')} FROM ONLY {storage_name(table)} AS _s "
         f"JOIN {source} AS _x({names}) ON {same}{_still_there(table, ' WHERE ')}"
@@ -209,16 +214,24 @@ def _still_there(table: Table, before: str) -> str:
 
 def _key_condition(table: Table, bound: int, *, ranges: bool = False) -> str:
     """A condition on the key's first columns, and on the range of the one after them."""
-    names = [key_list(table, [i]) for i in table.primary_key]
-    types = [table.columns[i].type for i in table.primary_key]
+    columns = [table.columns[i] for i in table.primary_key]
     terms = [
-        f"{names[n]} = CAST(${n + 1} AS {comparable_type(types[n])})"
-        for n in range(bound)
+        f"{quote(each.name)} {each.equality} "
+        f"CAST(${number} AS {comparable_type(each.type)})"
+        for number, each in enumerate(columns[:bound], 1)
     ]
     if ranges:
-        kind = types[bound]
-        terms.append(
-            f"{names[bound]} BETWEEN CAST(${bound + 1} AS {kind}) "
-            f"AND CAST(${bound + 2} AS {kind})"
-        )
+        terms += [
+            f"{quote(columns[bound].name)} OPERATOR(pg_catalog.{operator}) "
+            f"CAST(${number} AS {columns[bound].type})"
+            for number, operator in enumerate((">=", "<="), bound + 1)
+        ]
     return " AND ".join(terms)
+
+
+def _listed_equality(table: Table, positions: Sequence[int]) -> str:
+    """Equality of ``_s`` and of rows ``_x`` whose columns are called by position."""
+    columns = [(i, table.columns[i]) for i in positions]
+    return " AND ".join(
+        f"_s.{quote(each.name)} {each.equality} _x._{i}" for i, each in columns
+    )

@@ -55,7 +55,7 @@ SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
   coalesce(l.collisdeterministic, TRUE),
   CASE WHEN has_schema_privilege(n.oid, 'USAGE') THEN
     pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) END,
-  (WITH RECURSIVE below(oid) AS (SELECT a.atttypid UNION ALL
+  coalesce((WITH RECURSIVE below(oid) AS (SELECT a.atttypid UNION ALL
       SELECT b.typbasetype FROM below JOIN pg_catalog.pg_type AS b ON b.oid = below.oid
       WHERE b.typtype = 'd')
     SELECT 'OPERATOR(' || quote_ident(m.nspname) || '.' || o.oprname || ')' FROM below
@@ -64,8 +64,7 @@ SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
     JOIN pg_catalog.pg_amop AS e ON e.amopfamily = f.opcfamily AND e.amopstrategy = 3
       AND e.amoplefttype = below.oid AND e.amoprighttype = below.oid
     JOIN pg_catalog.pg_operator AS o ON o.oid = e.amopopr
-    JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace
-    WHERE m.nspname <> 'pg_catalog'),
+    JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace), 'OPERATOR(pg_catalog.=)'),
   CASE t.typtype WHEN 'd' THEN format_type(t.oid, NULL) END,
   {held},
   t.typtype = 'e'
@@ -311,7 +310,7 @@ def _described(
                 default,
                 is_always=identity == "a",
                 collation=collation,
-                equality=equality or "=",
+                equality=equality,
                 domain=domain,
                 is_opaque=is_own(display) and not is_held,
                 is_named=is_named,

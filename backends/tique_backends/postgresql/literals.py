@@ -13,7 +13,7 @@ from tique_backends.postgresql.keeping import is_kept, is_own
 from tique_backends.postgresql.types import INTEGERS, has_modifier
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tique_backends.records import Row
     from tique_rewriter.schema import Column, Table
@@ -50,15 +50,20 @@ def arrays(table: Table, positions: Sequence[int]) -> str:
     It stands in FROM, with a name for it and perhaps for its columns after it.
     """
     columns = [table.columns[i] for i in positions]
-    items = ", ".join(
+    unnested = rows_of(
         f"CAST(${number} AS {carrier(column)}[])"
         for number, column in enumerate(columns, 1)
     )
     if not any(map(_comes_as_text, columns)):
-        return f"unnest({items})"
+        return unnested
     names = ", ".join(f"_{n}" for n in range(len(columns)))
     values = ", ".join(carried(f"_{n}", each) for n, each in enumerate(columns))
-    return f"(SELECT {values} FROM unnest({items}) AS _v({names}))"
+    return f"(SELECT {values} FROM {unnested} AS _v({names}))"
+
+
+def rows_of(arrays: Iterable[str]) -> str:
+    """A source of rows, of an array per column, by no function of the search path."""
+    return f"ROWS FROM ({', '.join(f'pg_catalog.unnest({each})' for each in arrays)})"
 
 
 def array_parameters(

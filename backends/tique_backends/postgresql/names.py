@@ -33,12 +33,12 @@ def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> 
     """As :func:`key_equality`, but NULL is the same as NULL."""
     conditions = []
     for column in [table.columns[i] for i in positions]:
-        name = quote(column.name)
-        if column.equality == "=":
-            conditions.append(f"{left}{name} IS NOT DISTINCT FROM {right}{name}")
-        else:
-            # Elements are compared by their type's operator, whatever the path is.
-            conditions.append(f"ARRAY[{left}{name}] = ARRAY[{right}{name}]")
+        one, other = left + quote(column.name), right + quote(column.name)
+        # IS NOT DISTINCT FROM looks for an operator along the path, but for NULL.
+        conditions.append(
+            f"({one} {column.equality} {other} OR "
+            f"{one} IS NOT DISTINCT FROM NULL AND {other} IS NOT DISTINCT FROM NULL)"
+        )
     return " AND ".join(conditions)
 
 

@@ -3,9 +3,11 @@
 The application's sessions have the application's. What tique reads of the catalog must not
 depend on it, as all sessions use what one has read: types, expressions and views are
 written with their schemas (:func:`without_path`). tique's own statements name schemas, and
-the functions of its schema have paths of their own. An operator's name has no schema, and
+the functions of its schema have paths of their own. A bare operator has no schema, and
 one of another role's in a schema of the path may fit better than PostgreSQL's (P11): so
-connections of tique's own, and folds, look along :func:`path_locked`.
+connections of tique's own, and folds, look along :func:`path_locked`, and whatever compares
+keys along the application's path names the schema (:attr:`Column.equality`). So do calls
+with arguments of any type.
 
 *Invariant* (P12). The path that the URL, the role or the database sets is the session's as it
 stands there, and means what it means to PostgreSQL at every statement: which of its schemas

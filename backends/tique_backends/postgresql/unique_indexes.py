@@ -52,6 +52,14 @@ SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
   THEN NULL ELSE
     (SELECT array_agg(pg_get_indexdef(i.indexrelid, n, FALSE) ORDER BY n)
       FROM generate_series(1, i.indnkeyatts) AS n) END,
+  (SELECT array_agg(CASE WHEN i.indnullsnotdistinct THEN 'OPERATOR(pg_catalog.=)'
+      ELSE 'OPERATOR(' || quote_ident(s.nspname) || '.' || o.oprname || ')' END ORDER BY n)
+    FROM generate_series(0, i.indnkeyatts - 1) AS n
+    JOIN pg_catalog.pg_opclass AS f ON f.oid = i.indclass[n]
+    JOIN pg_catalog.pg_amop AS e ON e.amopfamily = f.opcfamily AND e.amopstrategy = 3
+      AND e.amoplefttype = f.opcintype AND e.amoprighttype = f.opcintype
+    JOIN pg_catalog.pg_operator AS o ON o.oid = e.amopopr
+    JOIN pg_catalog.pg_namespace AS s ON s.oid = o.oprnamespace),
   pg_get_expr(i.indpred, i.indrelid), i.indnullsnotdistinct, NOT {_IS_OWN},
   ARRAY(SELECT d.refobjsubid FROM pg_catalog.pg_depend AS d
     WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
@@ -93,8 +101,8 @@ FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexre
 WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND i.indisunique
 AND (i.indnullsnotdistinct OR {_IS_OWN}) ORDER BY c.relname"""
 """A query for those of tables: table, name, numbers of the columns (0: an expression), the
-texts of all parts and of the condition if it is more than plain columns, whether NULL is
-equal to NULL, whether the index is a constraint's, the numbers of the columns that it
+texts of all parts if it is more than plain columns, their equality (of arrays, where NULL is
+equal to NULL), the text of the condition, whether NULL is equal to NULL, whether the index is a constraint's, the numbers of the columns that it
 depends on, and why it is no key."""
 
 
@@ -112,7 +120,8 @@ def with_keys(
     """
     plain: dict[tuple[int, ...], str] = {}
     computed = []
-    for index, columns, texts, condition, nulls_equal, constraint, needed, why in rows:
+    for index, columns, texts, equalities, condition, *others in rows:
+        nulls_equal, constraint, needed, why = others
         if why is not None:
             refuse(f"has a unique index {why}, {index}")
         elif not numbers.keys() >= {*columns, *needed} - {0}:
@@ -125,7 +134,13 @@ def with_keys(
             positions = tuple(sorted(numbers[i] for i in used))
             computed.append(
                 ComputedKey(
-                    index, tuple(texts), positions, condition, nulls_equal, constraint
+                    index,
+                    tuple(texts),
+                    tuple(equalities),
+                    positions,
+                    condition,
+                    nulls_equal,
+                    constraint,
                 )
             )
     return replace(with_unique_indexes(table, plain), computed_keys=tuple(computed))

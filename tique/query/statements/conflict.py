@@ -297,7 +297,10 @@ class ConflictClause:
         forms = transaction.engine.forms
         names = [forms.quote(column.name) for column in table.columns]
         wanted = forms.constants(table, positions, {}, list(zip(*keys, strict=True)))
-        same = " AND ".join(f"_o.{names[i]} = _n.{names[i]}" for i in positions)
+        same = " AND ".join(
+            f"_o.{names[i]} {table.columns[i].equality} _n.{names[i]}"
+            for i in positions
+        )
         return transaction.session.rows_to_keep(
             f"SELECT {', '.join(f'_o.{name}' for name in names)} "
             f"FROM {self._stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}",

@@ -216,7 +216,8 @@ class StagedConflict:
             f"{parts} ORDER BY _r.{_ORDER}) ELSE 1 END AS {_NTH} FROM {numbered}) AS _p"
         )
         same = " AND ".join(
-            f"_o.{forms.quote(table.columns[i].name)} = _p._{i}" for i in key
+            f"_o.{forms.quote(each.name)} {each.equality} _p._{i}"
+            for i, each in ((i, table.columns[i]) for i in key)
         )
         first = key_list(table, key[:1], "_o.")
         items = [f"_o.{forms.quote(c.name)}" for c in table.columns]
