@@ -1,6 +1,6 @@
 """The application's tables as the rewriter knows them.
 
-An *abstract table* (DESIGN, "Words") is described by a :class:`Table`; the
+An *abstract table*, which an application sees, is described by a :class:`Table`; the
 :class:`Catalog` protocol is all that the rewriter asks of the catalog's owner.
 """
 

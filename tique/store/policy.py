@@ -1,7 +1,7 @@
 """The policy of the store's caches: all sizes and thresholds, in one place.
 
 Each number was chosen when its part was written, by TPC-C on DuckDB and on PostgreSQL
-(``benchmarks/RESULTS.md``). They are coarse: none has been tuned since.
+(``benchmarks/history/``). They are coarse: none has been tuned since.
 """
 
 from __future__ import annotations
