@@ -217,6 +217,31 @@ class Rewriter:
         key = (sql, self._definitions.version, OWN_STYLE)
         return self._cache.get(key) or self._cached(key, OWN_STYLE)
 
+    def command_tag(self, sql: str, has_parameters: bool, rowcount: int) -> str:
+        """Return the command tag of a statement that has run.
+
+        They are PostgreSQL's, which psycopg shows as ``cursor.statusmessage``; the other
+        engines have none, and get the same. Empty for a text without a statement.
+
+        Parameters
+        ----------
+        sql, has_parameters
+            As for :meth:`plan`.
+        rowcount
+            The number of its rows; -1 if that is not known: the tag is without one.
+        """
+        style = OWN_STYLE if PREPARES.match(sql) else self._paramstyle
+        lexed = number_placeholders(
+            sql, style, has_parameters, lexicon=self._rules.lexicon
+        )
+        if lexed.is_empty:
+            return ""
+        tag = registry_of(self._rules.name).tag(Source(lexed, self._rules))
+        name, is_counted, _ = tag.partition(" #")
+        if is_counted and rowcount >= 0:
+            return f"{name} {rowcount}"
+        return name.removesuffix(" 0")
+
     def _cached(self, key: tuple[str, int, bool | str], paramstyle: str) -> Prepared:
         prepared = self._prepare(key[0], paramstyle, has_parameters=bool(key[2]))
         if len(self._cache) >= self._cache_size:
