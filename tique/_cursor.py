@@ -12,7 +12,6 @@ from typing_extensions import TypeVar
 from tique import errors
 from tique._append import arrow_of
 from tique._batches import record_batches
-from tique._command_tag import command_tag
 from tique._copy import Copy
 from tique._query_text import text_of
 from tique._translation import count, given, translating
@@ -87,8 +86,8 @@ class Cursor(Generic[RowT]):
         self._make: Callable[[TupleRow], RowT] | None = None
         # SQLAlchemy asks for it when it has closed the cursor.
         self._last_rowcount = -1
-        self._query: str | None = None
-        """The last statement that has run."""
+        self._query: tuple[str, bool] | None = None
+        """The last statement that has run, and whether it was given parameters."""
 
     @property
     def connection(self) -> Connection[Any]:
@@ -122,7 +121,8 @@ class Cursor(Generic[RowT]):
         """
         if self._query is None:
             return None
-        return command_tag(self._query, self.rowcount) or None
+        rewriter = self._execution.planner.rewriter
+        return rewriter.command_tag(*self._query, self.rowcount) or None
 
     @property
     def rownumber(self) -> int | None:
@@ -168,7 +168,7 @@ class Cursor(Generic[RowT]):
             query = text_of(query)
         self._reset()
         self._outcome = self._execution.run(query, parameters)
-        self._query = query
+        self._query = query, parameters is not None
         return self
 
     def executemany(
@@ -192,7 +192,7 @@ class Cursor(Generic[RowT]):
         rows = given(iter, parameters, "the rows of parameters")
         self._outcome = self._execution.run_many(query, rows, returning=returning)
         self._following = iter(self._outcome.more)
-        self._query = query
+        self._query = query, True
         return self
 
     def stream(
@@ -240,7 +240,7 @@ class Cursor(Generic[RowT]):
         self._outcome = self._execution.bulk.copy(
             query, lambda statement, within: statement.load(within, parts, types)
         )
-        self._query = query
+        self._query = query, False
 
     def _copy_out(
         self, query: str, types: Sequence[int | str] | None
@@ -254,7 +254,7 @@ class Cursor(Generic[RowT]):
 
         self._reset()
         self._outcome = self._execution.bulk.copy(query, run)
-        self._query = query
+        self._query = query, False
         return found
 
     def append(self, table: str, data: Any, /, *, schema: str | None = None) -> Self:

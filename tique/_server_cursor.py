@@ -62,7 +62,7 @@ class ServerCursor(Cursor[RowT]):
         query = text_of(query)
         self._reset()
         self._outcome = self._execution.run_apart(query, parameters)
-        self._query = query
+        self._query = query, parameters is not None
         return self
 
     @override

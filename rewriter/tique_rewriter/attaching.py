@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Source
 
-ATTACHING_VERBS = frozenset({"ATTACH", "DETACH"})
-"""The first words of the statements that :func:`plan_attaching` reads."""
-
 _READ_ONLY = (["READ_ONLY"], ["READ_ONLY", "TRUE"], ["READ_ONLY", "1"])
 _DUCKDB = (["TYPE", "DUCKDB"], ["TYPE", "'duckdb'"], ["TYPE", "'DUCKDB'"])
 

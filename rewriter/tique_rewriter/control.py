@@ -123,6 +123,3 @@ _READERS: dict[str, Callable[[Cursor], TransactionControl]] = {
     "RELEASE": _release,
     "SET": _set,
 }
-
-VERBS = frozenset(_READERS)
-"""The first words of the statements that :func:`plan_control` reads."""

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source
 
 
-FUNCTIONS = frozenset({"FUNCTION", "PROCEDURE", "AGGREGATE"})
-"""The kinds of objects that :func:`plan_function` reads."""
-
-
 def plan_function(source: Source, catalog: Definitions) -> DefineObjects:
     """Return the plan of CREATE [OR REPLACE] or DROP of a function, a procedure or an aggregate.
 
@@ -109,10 +105,6 @@ def plan_extension(source: Source) -> DefineObjects:
         elif not cursor.accept("CASCADE" if verb == "CREATE" else "RESTRICT"):
             raise cursor.unexpected(f"in {verb} EXTENSION")
     return DefineObjects(0, (), cursor.statement)
-
-
-MACROS = frozenset({"MACRO", "FUNCTION"})
-"""The kinds of objects that :func:`plan_macro` reads: two words for one thing."""
 
 
 def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source, Word
 
 
-MAINTAINING_VERBS = frozenset({"ANALYZE", "VACUUM", "CHECKPOINT", "FORCE", "LOAD"})
-"""The first words of the statements that :func:`plan_maintenance` reads."""
-
 _OF_TABLES = frozenset({"ANALYZE", "VACUUM"})
 
 

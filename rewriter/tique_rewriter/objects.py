@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 _OWNED = ("OWNED", "BY")
 
-OBJECTS = frozenset({"SCHEMA", "SEQUENCE"})
-"""The kinds of objects that :func:`plan_object` reads."""
-
 
 def plan_object(source: Source, catalog: Definitions) -> Plan:
     """Return the plan of CREATE, ALTER or DROP of a schema or a sequence.

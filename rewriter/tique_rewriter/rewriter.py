@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tique_rewriter.alter import plan_alter
 from tique_rewriter.change_plans import (
-    ChangingWith,
     CopyOut,
     Delete,
     InsertQuery,
@@ -17,82 +14,26 @@ from tique_rewriter.change_plans import (
     Merge,
     Update,
 )
-from tique_rewriter.control import VERBS, plan_control
-from tique_rewriter.copying import plan_copy
-from tique_rewriter.create_as import (
-    CreateTableAs,
-    into_of,
-    is_from_query,
-    plan_create_as,
-    plan_select_into,
-)
-from tique_rewriter.cursor import Cursor
-from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
-from tique_rewriter.defining_functions import (
-    FUNCTIONS,
-    MACROS,
-    plan_extension,
-    plan_function,
-    plan_macro,
-)
-from tique_rewriter.definition import plan_create_table
+from tique_rewriter.create_as import CreateTableAs
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
-from tique_rewriter.hidden_calls import check_defaults, check_hidden, check_statement
-from tique_rewriter.insert import plan_insert
-from tique_rewriter.locking import (
-    has_lock_clause,
-    has_locking_member,
-    has_locking_subquery,
-    plan_locking,
-    plan_locking_subqueries,
-    without_rows,
-)
-from tique_rewriter.maintenance import plan_tidying
-from tique_rewriter.materialized import plan_create_materialized, plan_refresh
-from tique_rewriter.merging import plan_merge
-from tique_rewriter.modify import plan_delete, plan_update
-from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
-from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
-from tique_rewriter.plan import Explain, LockingSelect, Plan, Select
-from tique_rewriter.privileges import plan_default_privileges, plan_grant
-from tique_rewriter.qualified import without_database, without_schemas
-from tique_rewriter.query import plan_query
-from tique_rewriter.schema import Catalog, Definitions
-from tique_rewriter.session import Nothing, SessionPlan
+from tique_rewriter.hidden_calls import check_hidden
+from tique_rewriter.kinds.planner import Planner, refusal
+from tique_rewriter.kinds.registry import registry_of
+from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
+from tique_rewriter.plan import Plan, Select
+from tique_rewriter.session import Nothing
 from tique_rewriter.session_calls import (
     may_notify,
     may_set_config,
-    plan_notify,
     plan_notifying_query,
     plan_set_config,
 )
-from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
-from tique_rewriter.session_statements import (
-    analyzes,
-    explain_options,
-    plan_session,
-)
 from tique_rewriter.source import Source
-from tique_rewriter.table_queries import is_table_query, written_as_select
-from tique_rewriter.temporary import (
-    Lasting,
-    is_temporary,
-    plan_create_temporary,
-    plan_drop_temporary_views,
-    plan_temporary_view,
-)
-from tique_rewriter.truncate import plan_truncate
-from tique_rewriter.types import TYPES, plan_comment, plan_type
-from tique_rewriter.view_changes import through_view
-from tique_rewriter.views import (
-    WithViews,
-    plan_alter_view,
-    plan_create_view,
-    plan_drop_view,
-)
-from tique_rewriter.with_changes import has_changes, plan_changing_with
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Definitions
 
 PARAMSTYLES = ("pyformat", "qmark")
 
@@ -213,10 +154,7 @@ class Rewriter:
             raise ValueError(f"paramstyle must be one of {', '.join(PARAMSTYLES)}")
         self._rules = rules_of(dialect)
         self._definitions = catalog
-        self._catalog = WithViews(catalog, self._rules)
-        self._lasting = self._catalog
-        if catalog.lasting is not catalog:
-            self._lasting = WithViews(Lasting(catalog), self._rules)
+        self._planner = Planner(catalog, self._rules, paramstyle)
         self._paramstyle = paramstyle
         self._cache_size = cache_size
         self._cache: dict[tuple[str, int, bool | str], Prepared] = {}
@@ -259,7 +197,7 @@ class Rewriter:
         lexed = number_placeholders(
             sql, self._paramstyle, has_parameters, lexicon=self._rules.lexicon
         )
-        plan = self._plan(lexed, dict.fromkeys(given, True))
+        plan = self._planner.plan(lexed, dict.fromkeys(given, True))
         if not isinstance(plan, _WITH_GIVEN):
             raise UnsupportedSQL("a Python variable in this statement is not supported")
         self._cache[key] = prepared = Prepared(plan, lexed.arguments)
@@ -278,6 +216,31 @@ class Rewriter:
         """
         key = (sql, self._definitions.version, OWN_STYLE)
         return self._cache.get(key) or self._cached(key, OWN_STYLE)
+
+    def command_tag(self, sql: str, has_parameters: bool, rowcount: int) -> str:
+        """Return the command tag of a statement that has run.
+
+        They are PostgreSQL's, which psycopg shows as ``cursor.statusmessage``; the other
+        engines have none, and get the same. Empty for a text without a statement.
+
+        Parameters
+        ----------
+        sql, has_parameters
+            As for :meth:`plan`.
+        rowcount
+            The number of its rows; -1 if that is not known: the tag is without one.
+        """
+        style = OWN_STYLE if PREPARES.match(sql) else self._paramstyle
+        lexed = number_placeholders(
+            sql, style, has_parameters, lexicon=self._rules.lexicon
+        )
+        if lexed.is_empty:
+            return ""
+        tag = registry_of(self._rules.name).tag(Source(lexed, self._rules))
+        name, is_counted, _ = tag.partition(" #")
+        if is_counted and rowcount >= 0:
+            return f"{name} {rowcount}"
+        return name.removesuffix(" 0")
 
     def _cached(self, key: tuple[str, int, bool | str], paramstyle: str) -> Prepared:
         prepared = self._prepare(key[0], paramstyle, has_parameters=bool(key[2]))
@@ -301,7 +264,7 @@ class Rewriter:
                 plan = plan_set_config(Source(lexed, self._rules))
             if plan is None and paramstyle != OWN_STYLE and may_notify(sql):
                 plan = plan_notifying_query(Source(lexed, self._rules))
-            plan = plan or self._plan(lexed)
+            plan = plan or self._planner.plan(lexed)
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None
         return Prepared(plan, lexed.arguments)
@@ -312,272 +275,9 @@ class Rewriter:
         source = Source(lexed, self._rules)
         if source.words[0].keyword != "PREPARE":
             return None
-        if "PREPARE" not in self._rules.session_verbs:
-            raise _refusal(source)
-        check_hidden(source, self._catalog)
+        if registry_of(self._rules.name).kind(source) is None:
+            raise refusal(source)
+        check_hidden(source, self._planner.catalog)
         plan = plan_prepare(source)
         self.plan_body(plan.body)
         return plan
-
-    def _plan(self, lexed: Lexed, given: Mapping[str, bool] | None = None) -> Plan:
-        source = without_database(Source(lexed, self._rules, given), self._definitions)
-        keywords = source.keywords()
-        if keywords[0] == "EXPLAIN" or keywords[0] in self._rules.plan_verbs:
-            return self._explain(source)
-        if keywords[0] in VERBS and (
-            keywords[0] != "SET" or keywords[1:2] == ["TRANSACTION"]
-        ):
-            return plan_control(source)
-        if keywords[0] in self._rules.session_verbs:
-            return plan_session(source, self._catalog)
-        if keywords[0] in CURSOR_VERBS and self._rules.has_cursors:
-            return plan_cursor(source, self._plan)
-        if keywords[0] == "NOTIFY" and self._rules.notifies:
-            return plan_notify(source)
-        if keywords[0] in self._rules.tidies:
-            return plan_tidying(source)
-        if keywords[0] in ("GRANT", "REVOKE") and self._rules.grants:
-            return plan_grant(source)
-        if keywords[0] == "REFRESH" and self._rules.materializes:
-            return plan_refresh(source, self._lasting)
-        known = {*_DEFINITIONS, "WITH", *_CHANGES, *self._rules.queries}
-        if keywords[0] not in known:
-            raise _refusal(source)
-        check_statement(source, self._catalog)
-        if keywords[0] in _DEFINITIONS:
-            return self._definition(source, keywords)
-        if (into := into_of(source)) is not None:
-            return plan_select_into(source, self._lasting, into, self._statement)
-        if is_table_query(source):
-            return self._statement(written_as_select(source))
-        if keywords[0] == "WITH" and (
-            has_changes(source)
-            or _verb_after_with(source) in _IN_PARTS
-            or has_locking_member(source)
-        ):
-            return plan_changing_with(source, self._part, self._locking_or_other)
-        if has_locking_subquery(source):
-            return plan_locking_subqueries(
-                source, self._part, self._without, self._locking_or_other
-            )
-        return self._locking_or_other(source)
-
-    def _locking_or_other(self, source: Source) -> Plan:
-        source = without_schemas(source)
-        if has_lock_clause(source):
-            rest = without_rows(source)
-            if rest is not None:
-                return self._statement(rest)
-            return plan_locking(source, self._catalog)
-        return self._statement(source)
-
-    def _part(self, source: Source, start: int, end: int) -> Lexed:
-        """Return a part of a statement as one of its own; all places stay."""
-        lexed = source.lexed
-        first, last = lexed.original_position(start), lexed.original_position(end)
-        blank = re.sub(r"[^\n]", " ", lexed.original[:first])
-        return number_placeholders(
-            blank + lexed.original[first:last],
-            self._paramstyle,
-            bool(lexed.arguments),
-            lexicon=self._rules.lexicon,
-        )
-
-    def _without(self, source: Source, holes: Mapping[tuple[int, int], str]) -> Lexed:
-        """Return a statement with other texts in the places of longer ones."""
-        lexed = source.lexed
-        original = lexed.original
-        for (start, end), text in holes.items():
-            first, last = lexed.original_position(start), lexed.original_position(end)
-            blank = re.sub(r"[^\n]", " ", original[first + len(text) : last])
-            original = original[:first] + text + blank + original[last:]
-        return number_placeholders(
-            original,
-            self._paramstyle,
-            bool(lexed.arguments),
-            lexicon=self._rules.lexicon,
-        )
-
-    def _statement(self, source: Source) -> Plan:
-        """Plan a query or a change."""
-        source = without_schemas(without_database(source, self._definitions))
-        source = through_view(source, self._catalog)
-        keywords = source.keywords()
-        verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
-        plan = _CHANGES.get(verb, plan_query)(source, self._catalog)
-        check_defaults(source, plan, self._catalog)
-        return plan
-
-    def _explain(self, source: Source) -> Explain:
-        """Read the words after EXPLAIN afresh: the parser does not cut them."""
-        explain = source.words[0]
-        options, rest = explain_options(source)
-        if explain.keyword != "EXPLAIN":
-            options = (explain.keyword, *options)
-        first = rest.words[0].keyword
-        refused = {
-            "ANALYZE",
-            "EXPLAIN",
-            "COPY",
-            "REFRESH",
-            *VERBS,
-            *self._rules.plan_verbs,
-        }
-        if first in refused | self._rules.session_verbs:
-            raise source.unsupported(f"{explain.keyword} {first}", explain.start)
-        is_locking = has_locking_subquery(rest)
-        inner = None if is_locking else self._plan(rest.lexed)
-        if isinstance(inner, SessionPlan):
-            raise source.unsupported(f"{explain.keyword} {first}", explain.start)
-        if (
-            inner is None
-            or isinstance(inner, LockingSelect)
-            or (
-                isinstance(inner, ChangingWith)
-                and any(isinstance(m.plan, LockingSelect) for m in inner.members)
-            )
-        ):
-            what = f"{explain.keyword} of a query with FOR UPDATE"
-            raise source.unsupported(what, explain.start, "leave FOR UPDATE out")
-        return Explain(
-            inner.parameters, inner.references, inner, options, analyzes(options)
-        )
-
-    def _definition(self, source: Source, keywords: list[str]) -> Plan:
-        if keywords[0] == "CREATE" and is_temporary(source):
-            return self._create_temporary(source)
-        if (
-            keywords[0] == "CREATE"
-            and self._rules.temporary_views
-            and is_temporary(source, "VIEW")
-        ):
-            return plan_temporary_view(source, self._definitions)
-        if keywords[1:3] == ["MATERIALIZED", "VIEW"] and self._rules.materializes:
-            return self._materialized(source, keywords[0])
-        cursor = Cursor(source)
-        verb = cursor.take().keyword
-        is_long = verb == "CREATE" and cursor.left > 2
-        replaces = is_long and cursor.accept("OR REPLACE")
-        following = cursor.keywords[:2]
-        match [verb, *following]:
-            case ["COMMENT", *_]:
-                return plan_comment(source, self._lasting)
-            case ["ALTER", "TABLE", *_]:
-                return plan_alter(source, self._lasting)
-            case ["CREATE", "TABLE", *_] if not replaces or (
-                self._rules.replaces_tables
-            ):
-                return self._create_table(source)
-            case ["CREATE", "VIEW", *_]:
-                return plan_create_view(source, self._lasting)
-            case ["DROP", "TABLE", *_]:
-                return plan_drop_table(source, self._catalog)
-            case ["DROP", "INDEX", *_]:
-                return plan_drop_index(source)
-            case ["DROP", "VIEW", *_]:
-                return plan_drop_temporary_views(
-                    source, self._definitions
-                ) or plan_drop_view(source, self._lasting)
-            case ["ALTER", "VIEW", *_] if self._rules.alters_views:
-                return plan_alter_view(source, self._lasting)
-            case ["ALTER", "DEFAULT", "PRIVILEGES"] if self._rules.grants_ahead:
-                return plan_default_privileges(source)
-            case ["ALTER", "INDEX", *_] if self._rules.renames_indexes:
-                return plan_alter_index(source, self._lasting)
-            case [_, kind, *_] if kind in FUNCTIONS and self._rules.defines_functions:
-                return plan_function(source, self._lasting)
-            case [_, kind, *_] if kind in MACROS and self._rules.has_macros:
-                return plan_macro(source, self._lasting)
-            case [_, kind, *_] if kind in OBJECTS:
-                return plan_object(source, self._lasting)
-            case [_, kind, *_] if replaces:
-                raise source.unsupported(
-                    f"CREATE OR REPLACE {kind}", source.words[0].start
-                )
-            case ["CREATE", "UNLOGGED", "TABLE"] if self._rules.has_unlogged:
-                return self._create_table(_logged(source))
-            case ["CREATE", "INDEX", *_] | ["CREATE", "UNIQUE", "INDEX"]:
-                return plan_create_index(source, self._lasting)
-            case [_, kind, *_] if kind in TYPES:
-                return plan_type(source, self._lasting)
-            case [_, "EXTENSION", *_] if self._rules.extensions:
-                return plan_extension(source)
-            case [_, kind, *_]:
-                raise source.unsupported(f"{verb} {kind}", source.words[0].start)
-        raise source.syntax("the statement ends too early", source.words[0].start)
-
-    def _create_table(self, source: Source) -> Plan:
-        if is_from_query(source):
-            return plan_create_as(source, self._lasting, self._part, self._statement)
-        return plan_create_table(source, self._lasting)
-
-    def _materialized(self, source: Source, verb: str) -> Plan:
-        if verb == "CREATE":
-            return plan_create_materialized(source, self._lasting)
-        if verb == "DROP":
-            return plan_drop_table(source, self._lasting, "MATERIALIZED VIEW")
-        return plan_alter(source, self._lasting, is_materialized=True)
-
-    def _create_temporary(self, source: Source) -> Plan:
-        return plan_create_temporary(source, self._catalog.lasting, self._as_temporary)
-
-    def _as_temporary(self, source: Source) -> Plan:
-        lasting = WithViews(self._definitions.lasting, self._rules)
-        if is_from_query(source):
-            return plan_create_as(source, lasting, self._part, self._statement)
-        return plan_create_table(source, lasting)
-
-
-_IN_PARTS = ("UPDATE", "DELETE")
-"""Changes whose own WITH list is planned apart."""
-
-_DEFINITIONS = ("ALTER", "COMMENT", "CREATE", "DROP")
-
-_Planner = Callable[[Source, Catalog], Plan]
-
-_CHANGES: dict[str, _Planner] = {
-    "INSERT": plan_insert,
-    "UPDATE": plan_update,
-    "DELETE": plan_delete,
-    "COPY": plan_copy,
-    "MERGE": plan_merge,
-    "TRUNCATE": plan_truncate,
-}
-
-_INSTEAD = {
-    "PREPARE": "give the values to execute()",
-    "LISTEN": "open a connection of the engine's own driver for notifications",
-    "UNLISTEN": "open a connection of the engine's own driver for notifications",
-    "NOTIFY": "open a connection of the engine's own driver for notifications",
-    "LOCK": "a conflicting change is found when you commit",
-    "VACUUM": "checkpoints keep the tables tidy",
-    "CHECKPOINT": "call Connection.checkpoint()",
-    "EXPORT": "it copies storage without recent versions; detach first, or COPY the tables",
-    "LOAD": "code of extensions may read tables outside the snapshot",
-    "INSTALL": "code of extensions may read tables outside the snapshot",
-}
-
-
-def _verb_after_with(source: Source) -> str:
-    """Return the first word outside all brackets that begins a statement."""
-    for word in source.words[1:]:
-        if word.depth == 0 and word.keyword in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            return word.keyword
-        if word.depth == 0 and word.keyword in ("SELECT", "FROM", "VALUES", "TABLE"):
-            return "SELECT"
-    return "SELECT"
-
-
-def _logged(source: Source) -> Source:
-    """Return CREATE UNLOGGED TABLE without that word: its versions are in the log."""
-    word = source.words[1]
-    blank = " " * (word.end - word.start)
-    text = source.lexed.replaced(word.start, word.end, blank)
-    return Source(text, source.rules)
-
-
-def _refusal(source: Source) -> UnsupportedSQL:
-    word = source.words[0]
-    shown = word.keyword or source.raw(word)
-    refusal = source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))
-    return source.unread(refusal)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _Error = TypeVar("_Error", bound=RewriteError)
 
 TIME_ZONE = "timezone"
-SETTING_VERBS = frozenset({"SET", "RESET", "SHOW"})
-"""The first words of the statements that :func:`plan_setting` reads."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from tique_rewriter.placeholders import Lexed
     from tique_rewriter.source import Source
 
-CURSOR_VERBS = frozenset({"DECLARE", "FETCH", "MOVE", "CLOSE"})
-"""The first words of the statements that :func:`plan_cursor` reads."""
-
 
 class Towards(Enum):
     """Where FETCH goes: so many rows on, or to a row by its number."""

@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Table
     from tique_rewriter.source import Word
 
-DESCRIBING_VERBS = frozenset(
-    {"DESCRIBE", "DESC", "SHOW", "SUMMARIZE", "PRAGMA", "CALL"}
-)
-"""The first words of the statements that :func:`plan_description` reads."""
-
 
 @dataclass(frozen=True)
 class Described(Plan):

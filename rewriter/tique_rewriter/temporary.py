@@ -64,20 +64,14 @@ class CreateTemporary(Plan):
     has_rows: bool = False
 
 
-def is_temporary(source: Source, kind: str = "TABLE") -> bool:
-    """Whether a statement is CREATE [OR REPLACE] [LOCAL] TEMP[ORARY] TABLE or VIEW."""
-    return _kind(source, kind) is not None
-
-
-def _kind(source: Source, kind: str) -> tuple[int, int] | None:
-    """The numbers of the first word that makes it temporary, and of TABLE or VIEW."""
+def _as_lasting(source: Source) -> Source:
+    """Return the statement without the words that make its table or view temporary."""
     cursor = Cursor(source, number=1)
     cursor.accept("OR REPLACE")
     first = cursor.number
-    if source.rules.local_temporaries:
-        cursor.accept("LOCAL")
-    is_temporary = cursor.accept("TEMP", "TEMPORARY")
-    return (first, cursor.number) if is_temporary and cursor.follows(kind) else None
+    cursor.accept("LOCAL")
+    cursor.accept("TEMP", "TEMPORARY")
+    return _without(source, first, cursor.number)
 
 
 def plan_create_temporary(
@@ -98,11 +92,8 @@ def plan_create_temporary(
         For a name with a schema other than that of temporary tables, a FOREIGN KEY, or an
         end of transactions that the engine does not have.
     """
-    kind = _kind(source, "TABLE")
-    assert kind is not None
     start = source.words[0].start
-    source = _without(source, *kind)
-    source, number = _without_schema(source)
+    source, number = _without_schema(_as_lasting(source))
     source, on_commit = _without_commit(source, number)
     made = plan(source)
     head = read_head(source, catalog)
@@ -155,10 +146,7 @@ def plan_temporary_view(
     RewriteError
         As for its query as a statement of its own.
     """
-    kind = _kind(source, "VIEW")
-    assert kind is not None
-    source = _without(source, *kind)
-    source, number = _without_schema(source)
+    source, number = _without_schema(_as_lasting(source))
     word = source.words[min(number, len(source.words) - 1)]
     name = source.identifier(word)
     lasting, rules = definitions.lasting, source.rules

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Word
 
-TYPES = frozenset({"TYPE", "DOMAIN"})
-"""The kinds of types that :func:`plan_type` reads."""
-
 _COMMENTED = frozenset(
     {"TABLE", "COLUMN", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "DOMAIN", "INDEX"}
 )
@@ -42,8 +39,6 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     """
     words = source.words
     verb, kind = source.keywords()[:2]
-    if kind not in source.rules.definable_types:
-        raise source.unsupported(f"{verb} {kind}", words[0].start)
     cursor = Cursor.of_definition(source, 2)
     if verb != "ALTER":
         cursor.accept("IF EXISTS" if verb == "DROP" else "IF NOT EXISTS")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Word
 
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+_QUERIES = frozenset({"SELECT", "FROM", "VALUES", "TABLE"})
 CHANGING = (InsertRows, InsertQuery, Update, Delete)
 
 
@@ -37,6 +38,16 @@ def has_changes(source: Source) -> bool:
         after.keyword in _CHANGES and after.depth == 1 and before.keyword == "("
         for before, after in zip(source.words, source.words[1:], strict=False)
     )
+
+
+def verb_after_with(source: Source) -> str:
+    """Return the first word outside all brackets that begins a statement."""
+    for word in source.words[1:]:
+        if word.depth == 0 and word.keyword in _CHANGES:
+            return word.keyword
+        if word.depth == 0 and word.keyword in _QUERIES:
+            break
+    return "SELECT"
 
 
 def plan_changing_with(

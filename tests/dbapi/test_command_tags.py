@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tique
-from tique._command_tag import command_tag
+from tests.rewriter.tables import Tables
+from tique_rewriter import Rewriter
 
 COMMON = [
     ("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)", "CREATE TABLE"),
@@ -155,8 +156,5 @@ def test_rows_of_a_replacing_table_are_counted(engine):
 
 
 @pytest.mark.engine_free
-@pytest.mark.parametrize(
-    ("sql", "tag"), [("", ""), ("WITH", "WITH"), ("SELECT 'open", "SELECT")]
-)
-def test_any_text_has_one(sql, tag):
-    assert command_tag(sql, -1) == tag
+def test_a_text_without_a_statement_has_none():
+    assert Rewriter(Tables()).command_tag("-- nothing", False, -1) == ""

@@ -10,6 +10,8 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
 from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.kinds import definitions, rows, session
+from tique_rewriter.kinds.registry import Registry
 from tique_rewriter.tokens import (
     ALONE,
     DOUBLED,
@@ -113,7 +115,6 @@ RULES = Rules(
     default_schema="main",
     temporary_schema="temp",
     ends_temporaries=("PRESERVE ROWS",),
-    local_temporaries=False,
     queries=frozenset({"SELECT", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT"}),
     listings=LISTINGS,
     listing_schemas=("main", "pg_catalog"),
@@ -155,19 +156,9 @@ RULES = Rules(
     views_look_at_home=True,
     definable_types=frozenset({"TYPE", "ALIAS"}),
     alters_views=frozenset({"RENAME TO"}),
-    session_verbs=frozenset(
-        (
-            *("SET", "RESET", "USE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"),
-            *("PRAGMA", "CALL", "PREPARE", "EXECUTE", "DEALLOCATE"),
-            *("ANALYZE", "VACUUM", "CHECKPOINT", "FORCE", "LOAD"),
-            *("ATTACH", "DETACH"),
-        )
-    ),
     unknown_functions=frozenset({"reduce"}),
     maintains=frozenset({"all tables"}),
     own_extensions=frozenset({"core_functions", "icu", "json", "parquet"}),
-    describes=True,
-    has_macros=True,
     explains=True,
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
     allowed_parts=frozenset({"pivots", "sample", "key_expressions", "catalog"}),
@@ -182,7 +173,6 @@ RULES = Rules(
     row_assignments=frozenset({"row", "value"}),
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
-    replaces_tables=True,
     alterations=frozenset({"type"}),
     type_spellings={
         **dict.fromkeys(["REAL", "FLOAT4"], "FLOAT"),
@@ -193,4 +183,25 @@ RULES = Rules(
         "LOGICAL": "BOOLEAN",
         "BOOL": "BOOLEAN",
     },
+)
+
+STATEMENTS = Registry(
+    *definitions.COMMON,
+    *rows.CHANGE,
+    session.CONTROL,
+    rows.EXPLAIN.without("PLAN"),
+    rows.QUERY,
+    definitions.CREATE_TABLE,
+    definitions.TEMPORARY_TABLE.without("LOCAL"),
+    definitions.TEMPORARY_VIEW.without("LOCAL"),
+    definitions.ALTER_VIEW,
+    definitions.TYPE.without("DOMAIN"),
+    definitions.MACRO,
+    session.SETTING.without("SHOW"),
+    session.VARIABLE,
+    session.USE,
+    session.DESCRIPTION,
+    *session.PREPARED,
+    session.ATTACH,
+    session.MAINTENANCE,
 )

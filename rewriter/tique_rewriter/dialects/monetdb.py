@@ -18,6 +18,8 @@ from sqlglot.tokens import Tokenizer
 from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, AUTO_INCREMENT
+from tique_rewriter.kinds import definitions, rows, session
+from tique_rewriter.kinds.registry import Registry
 from tique_rewriter.tokens import DOUBLED, ESCAPED, UNICODE_WORD, token_pattern
 
 
@@ -98,12 +100,10 @@ RULES = Rules(
         divided=frozenset(["<<", ">>"]),
     ),
     chains=True,
-    grants=True,
     default_schema="sys",
     temporary_schema="tmp",
     ends_temporaries=("DELETE ROWS", "PRESERVE ROWS", "DROP"),
     first_rows_stay=True,
-    temporary_views=False,
     queries=frozenset({"SELECT", "VALUES", "("}),
     system_schemas=frozenset({"tmp", "logging"}),
     listings=LISTINGS,
@@ -137,8 +137,6 @@ RULES = Rules(
     allowed_parts=frozenset({"sample"}),
     unknown_functions=frozenset({"bit_and", "bit_or", "bit_xor"}),
     draws=frozenset({"phrase"}),
-    plan_verbs=frozenset({"PLAN"}),
-    session_verbs=frozenset({"SET", "ANALYZE"}),
     types=re.compile("|".join(_TYPES)),
     checks=False,
     unique_indexes=False,
@@ -161,4 +159,17 @@ RULES = Rules(
         "BOOL": "BOOLEAN",
         "BINARY LARGE OBJECT": "BLOB",
     },
+)
+
+STATEMENTS = Registry(
+    *definitions.COMMON,
+    *rows.CHANGE,
+    session.CONTROL,
+    rows.EXPLAIN,
+    rows.QUERY.without("TABLE", "FROM", "PIVOT", "UNPIVOT"),
+    definitions.CREATE_TABLE.without("REPLACE"),
+    definitions.TEMPORARY_TABLE,
+    definitions.GRANT,
+    session.SETTING.without("RESET", "SHOW"),
+    session.MAINTENANCE.without("VACUUM", "CHECKPOINT", "FORCE", "LOAD"),
 )

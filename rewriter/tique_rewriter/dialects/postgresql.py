@@ -24,6 +24,8 @@ from sqlglot.dialects.postgres import Postgres
 from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, BY_DEFAULT
+from tique_rewriter.kinds import definitions, rows, session
+from tique_rewriter.kinds.registry import Registry
 from tique_rewriter.tokens import (
     ALONE,
     DOUBLED,
@@ -272,7 +274,6 @@ RULES = Rules(
     generated_takes_default=True,
     overrides_identity=True,
     names_keys=True,
-    has_unlogged=True,
     storage_parameters=re.compile(
         r"(?:(?:toast\.)?(?:autovacuum|vacuum|log_autovacuum)_[a-z_]+|fillfactor"
         r"|parallel_workers)=(?:[0-9.]+|on|off|true|false|auto)"
@@ -324,8 +325,6 @@ RULES = Rules(
     sets_by_query=True,
     notifies=True,
     chains=True,
-    grants=True,
-    grants_ahead=True,
     plain_objects=frozenset({"json_object"}),
     literal_types=frozenset(
         (
@@ -342,8 +341,6 @@ RULES = Rules(
             *("citext", "hstore", "varbit"),
         )
     ),
-    renames_indexes=True,
-    has_cursors=True,
     samples_rows=True,
     phrases=frozenset(
         (
@@ -351,7 +348,6 @@ RULES = Rules(
             *("nulls distinct", "bit varying"),
         )
     ),
-    defines_functions=True,
     extensions={
         **dict.fromkeys(
             (
@@ -366,10 +362,6 @@ RULES = Rules(
             {"uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4"}
         ),
     },
-    tidies=frozenset({"ANALYZE", "ANALYSE", "VACUUM", "REINDEX", "CLUSTER"}),
-    session_verbs=frozenset(
-        ["SET", "RESET", "SHOW", "DISCARD", "PREPARE", "EXECUTE", "DEALLOCATE"]
-    ),
     explains=True,
     column_type=column_type,
     truncates=frozenset({"several", "options"}),
@@ -390,4 +382,31 @@ RULES = Rules(
         "VARBIT": "BIT VARYING",
         "BOOL": "BOOLEAN",
     },
+)
+
+STATEMENTS = Registry(
+    *definitions.COMMON,
+    *rows.CHANGE,
+    session.CONTROL,
+    rows.EXPLAIN.without("PLAN"),
+    rows.QUERY.without("FROM", "PIVOT", "UNPIVOT"),
+    definitions.CREATE_TABLE.without("REPLACE"),
+    definitions.UNLOGGED_TABLE,
+    definitions.TEMPORARY_TABLE,
+    definitions.TEMPORARY_VIEW,
+    definitions.ALTER_VIEW,
+    *definitions.MATERIALIZED_VIEW,
+    definitions.ALTER_INDEX,
+    definitions.TYPE,
+    definitions.FUNCTION,
+    definitions.EXTENSION,
+    definitions.GRANT,
+    definitions.DEFAULT_PRIVILEGES,
+    session.SETTING,
+    session.CONSTRAINTS,
+    session.DISCARD,
+    *session.PREPARED,
+    session.CURSOR,
+    session.NOTIFY,
+    *session.TIDYING,
 )

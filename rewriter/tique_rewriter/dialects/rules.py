@@ -107,10 +107,6 @@ class Rules:
     first_rows_stay
         Whether ON COMMIT DELETE ROWS leaves the rows of the transaction that created the
         table, until another one changes it.
-    local_temporaries
-        Whether LOCAL may stand before TEMPORARY.
-    temporary_views
-        Whether there are temporary views.
     renames_schemas
         Whether ALTER SCHEMA … RENAME TO renames one with all that is in it.
     listings
@@ -153,23 +149,8 @@ class Rules:
     extensions
         The extensions whose functions read no table, each with those of them that draw
         another value each time and may be called.
-    defines_functions
-        Whether it has functions of the application's own that are refused unless they
-        are known, so that any may be created.
-    has_macros
-        Whether its functions of the application's own are macros.
     samples_rows
         Whether rows of TABLESAMPLE are chosen one by one, as the engine samples no query.
-    has_cursors
-        Whether it has DECLARE, FETCH and CLOSE.
-    renames_indexes
-        Whether it has ALTER INDEX … RENAME TO.
-    grants
-        Whether tique leaves GRANT and REVOKE to it.
-    grants_ahead
-        Whether it has ALTER DEFAULT PRIVILEGES.
-    tidies
-        The first words of statements that keep its storage tidy.
     notifies
         Whether it has NOTIFY, and the function ``pg_notify`` that does the same.
     sets_by_query
@@ -240,8 +221,6 @@ class Rules:
     distinct_needs_names
         Whether the engine fails at SELECT DISTINCT, as the outermost query, of
         expressions without an alias.
-    session_verbs
-        The first words of the statements about the session that it has.
     moments
         Words, and functions with ``()``, in capitals, that stand for the transaction's
         moment, each with the types that it is converted to, one after the other.
@@ -262,14 +241,10 @@ class Rules:
         know there.
     plain_objects
         Folded names of functions for which it expects a list of keys and values.
-    plan_verbs
-        First words, besides EXPLAIN, that ask for a statement's plan.
     maintains
         "all tables" if ANALYZE and VACUUM may name none.
     own_extensions
         The extensions that are a part of the engine.
-    describes
-        Whether SHOW, DESCRIBE and the like are about relations and queries.
     allowed_kinds, allowed_parts
         Constructs that are understood in this dialect and refused in the others: kinds
         of nodes, and parts of nodes.
@@ -286,8 +261,6 @@ class Rules:
         Whether such members see the changes of those before them.
     names_keys
         Whether ON CONFLICT may name a constraint in the place of a key's columns.
-    has_unlogged
-        Whether it has UNLOGGED tables; they are created as tables.
     storage_parameters
         Matches, in small letters, each of the parameters in WITH (…) that CREATE TABLE
         may end with: they change how storage is kept, and not what is in it.
@@ -325,8 +298,6 @@ class Rules:
     truncates
         The forms of TRUNCATE: "several" tables, "options" behind them; without the latter
         it is a DELETE.
-    replaces_tables
-        Whether it has CREATE OR REPLACE TABLE.
     likes
         The words that may follow LIKE in CREATE TABLE, each with another one; "LIKE" if
         there is LIKE.
@@ -376,8 +347,6 @@ class Rules:
     refused_joins: frozenset[str] = frozenset()
     crashing_windows: frozenset[str] = frozenset()
     first_rows_stay: bool = False
-    local_temporaries: bool = True
-    temporary_views: bool = True
     renames_schemas: bool = False
     lateral_functions: bool = True
     lateral_selects_only: bool = False
@@ -388,15 +357,8 @@ class Rules:
     deferrable: bool = False
     sets_by_query: bool = False
     notifies: bool = False
-    grants: bool = False
-    grants_ahead: bool = False
-    renames_indexes: bool = False
-    has_cursors: bool = False
-    has_macros: bool = False
     samples_rows: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    defines_functions: bool = False
-    tidies: frozenset[str] = frozenset()
     chains: bool = False
     default_may_lack: bool = True
     fewer_values: bool = False
@@ -421,7 +383,6 @@ class Rules:
     recursive_sees_all: bool = False
     names_by_text: bool = False
     distinct_needs_names: bool = False
-    session_verbs: frozenset[str] = frozenset({"SET"})
     moments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     moment_strings: bool = False
     unknown_functions: frozenset[str] = frozenset()
@@ -429,10 +390,8 @@ class Rules:
     phrases: frozenset[str] = frozenset()
     literal_types: frozenset[str] = frozenset()
     plain_objects: frozenset[str] = frozenset()
-    plan_verbs: frozenset[str] = frozenset()
     maintains: frozenset[str] = frozenset()
     own_extensions: frozenset[str] = frozenset()
-    describes: bool = False
     explains: bool = False
     allowed_kinds: frozenset[type[exp.Expr]] = frozenset()
     allowed_parts: frozenset[str] = frozenset()
@@ -448,7 +407,6 @@ class Rules:
     copies_generated: bool = False
     overrides_identity: bool = False
     names_keys: bool = False
-    has_unlogged: bool = False
     storage_parameters: Pattern[str] | None = None
     returns_joined: bool = False
     alterations: frozenset[str] = frozenset()
@@ -457,7 +415,6 @@ class Rules:
     materializes: bool = False
     changes_views: bool = False
     truncates: frozenset[str] = frozenset()
-    replaces_tables: bool = False
     likes: frozenset[str] = frozenset()
     views_look_at_home: bool = False
     serials: Mapping[str, str] = field(default_factory=dict)

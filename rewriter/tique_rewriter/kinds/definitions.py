@@ -1,0 +1,173 @@
+"""Statements that define, change and drop what lasts, and temporary tables and views."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tique_rewriter.alter import plan_alter
+from tique_rewriter.create_as import (
+    before_data_clause,
+    is_from_query,
+    plan_create_as,
+)
+from tique_rewriter.cursor import Cursor
+from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
+from tique_rewriter.defining_functions import plan_extension, plan_function, plan_macro
+from tique_rewriter.definition import plan_create_table
+from tique_rewriter.kinds.registry import Kind, phrases
+from tique_rewriter.materialized import plan_create_materialized, plan_refresh
+from tique_rewriter.objects import plan_alter_index, plan_object
+from tique_rewriter.privileges import plan_default_privileges, plan_grant
+from tique_rewriter.source import Source
+from tique_rewriter.temporary import (
+    plan_create_temporary,
+    plan_drop_temporary_views,
+    plan_temporary_view,
+)
+from tique_rewriter.types import plan_comment, plan_type
+from tique_rewriter.views import (
+    WithViews,
+    plan_alter_view,
+    plan_create_view,
+    plan_drop_view,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique_rewriter.kinds.planner import Planner
+    from tique_rewriter.kinds.registry import Tag
+    from tique_rewriter.plan import Plan
+    from tique_rewriter.schema import Catalog
+
+
+def _create_table(source: Source, planner: Planner) -> Plan:
+    return _plan_table(source, planner, planner.lasting)
+
+
+def _plan_table(source: Source, planner: Planner, catalog: Catalog) -> Plan:
+    if is_from_query(source):
+        return plan_create_as(source, catalog, planner.part, planner.plan_whole)
+    return plan_create_table(source, catalog)
+
+
+def _create_unlogged(source: Source, planner: Planner) -> Plan:
+    """Plan CREATE TABLE, without the word: the table's versions are in the log."""
+    word = source.words[1]
+    blank = " " * (word.end - word.start)
+    text = source.lexed.replaced(word.start, word.end, blank)
+    return _create_table(Source(text, source.rules), planner)
+
+
+def _create_temporary(source: Source, planner: Planner) -> Plan:
+    lasting = planner.definitions.lasting
+    catalog = WithViews(lasting, source.rules)
+    return plan_create_temporary(
+        source,
+        planner.catalog.lasting,
+        lambda made: _plan_table(made, planner, catalog),
+    )
+
+
+def _drop_view(source: Source, planner: Planner) -> Plan:
+    temporary = plan_drop_temporary_views(source, planner.definitions)
+    return temporary or plan_drop_view(source, planner.lasting)
+
+
+def _refuse(source: Source) -> Plan:
+    cursor = Cursor(source)
+    verb = cursor.take().keyword
+    if verb == "CREATE" and cursor.left > 2 and cursor.accept("OR REPLACE"):
+        verb = "CREATE OR REPLACE"
+    if cursor.is_done:
+        raise source.syntax("the statement ends too early", source.words[0].start)
+    raise source.unsupported(f"{verb} {cursor.keyword}", source.words[0].start)
+
+
+def _tag_of_rows(source: Source) -> str:
+    """Return the tag of what is made of a query's rows, or only as they would be."""
+    what = "MATERIALIZED VIEW" if source.words[1].keyword == "MATERIALIZED" else "TABLE"
+    if not is_from_query(source):
+        return f"CREATE {what}"
+    if before_data_clause(source.words)[1]:
+        return "SELECT #"
+    return "CREATE TABLE AS" if what == "TABLE" else f"CREATE {what}"
+
+
+def _by_lasting(
+    read: Callable[[Source, WithViews], Plan], *patterns: str, tag: Tag | None = None
+) -> Kind:
+    """Return a kind of statements that name what lasts."""
+    return Kind(
+        lambda source, planner: read(source, planner.lasting),
+        phrases(*patterns, tag=tag),
+        checks=True,
+    )
+
+
+def _by_words(read: Callable[[Source], Plan], *patterns: str) -> Kind:
+    return Kind(lambda source, _: read(source), phrases(*patterns), checks=True)
+
+
+CREATE_TABLE = Kind(
+    _create_table,
+    phrases("CREATE [OR REPLACE] TABLE", tag=_tag_of_rows),
+    checks=True,
+)
+UNLOGGED_TABLE = Kind(
+    _create_unlogged, phrases("CREATE UNLOGGED TABLE", tag=_tag_of_rows), checks=True
+)
+TEMPORARY_TABLE = Kind(
+    _create_temporary,
+    phrases("CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY TABLE", tag=_tag_of_rows),
+    checks=True,
+)
+TEMPORARY_VIEW = Kind(
+    lambda source, planner: plan_temporary_view(source, planner.definitions),
+    phrases("CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY VIEW"),
+    checks=True,
+)
+ALTER_VIEW = _by_lasting(plan_alter_view, "ALTER VIEW")
+ALTER_INDEX = _by_lasting(plan_alter_index, "ALTER INDEX")
+MATERIALIZED_VIEW = (
+    _by_lasting(plan_create_materialized, "CREATE MATERIALIZED VIEW", tag=_tag_of_rows),
+    _by_lasting(partial(plan_alter, is_materialized=True), "ALTER MATERIALIZED VIEW"),
+    _by_lasting(
+        partial(plan_drop_table, kind="MATERIALIZED VIEW"), "DROP MATERIALIZED VIEW"
+    ),
+    Kind(
+        lambda source, planner: plan_refresh(source, planner.lasting),
+        phrases("REFRESH", tag="REFRESH MATERIALIZED VIEW"),
+        explains=False,
+    ),
+)
+TYPE = _by_lasting(plan_type, "CREATE|ALTER|DROP TYPE|DOMAIN")
+FUNCTION = _by_lasting(
+    plan_function,
+    "CREATE [OR REPLACE] FUNCTION|PROCEDURE|AGGREGATE",
+    "ALTER|DROP FUNCTION|PROCEDURE|AGGREGATE",
+)
+MACRO = _by_lasting(
+    plan_macro, "CREATE [OR REPLACE] MACRO|FUNCTION", "ALTER|DROP MACRO|FUNCTION"
+)
+EXTENSION = _by_words(plan_extension, "CREATE|ALTER|DROP EXTENSION")
+GRANT = Kind(lambda source, _: plan_grant(source), phrases("GRANT|REVOKE"))
+DEFAULT_PRIVILEGES = _by_words(plan_default_privileges, "ALTER DEFAULT PRIVILEGES")
+COMMON = (
+    _by_lasting(plan_alter, "ALTER TABLE"),
+    Kind(
+        lambda source, planner: plan_drop_table(source, planner.catalog),
+        phrases("DROP TABLE"),
+        checks=True,
+    ),
+    _by_lasting(plan_create_view, "CREATE [OR REPLACE] VIEW"),
+    Kind(_drop_view, phrases("DROP VIEW"), checks=True),
+    _by_lasting(plan_create_index, "CREATE [UNIQUE] INDEX"),
+    _by_words(plan_drop_index, "DROP INDEX"),
+    _by_lasting(plan_object, "CREATE [OR REPLACE] SCHEMA|SEQUENCE"),
+    _by_lasting(plan_object, "ALTER|DROP SCHEMA|SEQUENCE"),
+    _by_lasting(plan_comment, "COMMENT"),
+    _by_words(_refuse, "ALTER|CREATE|DROP"),
+)
+"""What all dialects have; the last refuses what begins like a definition and is none."""
