@@ -10,7 +10,7 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
 from tique_rewriter.dialects.rules import Lexicon, Rules
-from tique_rewriter.kinds import definitions, rows, session
+from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.registry import Registry
 from tique_rewriter.tokens import (
     ALONE,
@@ -188,7 +188,7 @@ RULES = Rules(
 STATEMENTS = Registry(
     *definitions.COMMON,
     *rows.CHANGE,
-    session.CONTROL,
+    sessions.CONTROL,
     rows.EXPLAIN.without("PLAN"),
     rows.QUERY,
     definitions.CREATE_TABLE,
@@ -197,11 +197,11 @@ STATEMENTS = Registry(
     definitions.ALTER_VIEW,
     definitions.TYPE.without("DOMAIN"),
     definitions.MACRO,
-    session.SETTING.without("SHOW"),
-    session.VARIABLE,
-    session.USE,
-    session.DESCRIPTION,
-    *session.PREPARED,
-    session.ATTACH,
-    session.MAINTENANCE,
+    sessions.SETTING.without("SHOW"),
+    sessions.VARIABLE,
+    sessions.USE,
+    sessions.DESCRIPTION,
+    *sessions.PREPARED,
+    sessions.ATTACH,
+    sessions.MAINTENANCE,
 )

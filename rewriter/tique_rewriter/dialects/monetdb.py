@@ -18,7 +18,7 @@ from sqlglot.tokens import Tokenizer
 from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, AUTO_INCREMENT
-from tique_rewriter.kinds import definitions, rows, session
+from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.registry import Registry
 from tique_rewriter.tokens import DOUBLED, ESCAPED, UNICODE_WORD, token_pattern
 
@@ -164,12 +164,12 @@ RULES = Rules(
 STATEMENTS = Registry(
     *definitions.COMMON,
     *rows.CHANGE,
-    session.CONTROL,
+    sessions.CONTROL,
     rows.EXPLAIN,
     rows.QUERY.without("TABLE", "FROM", "PIVOT", "UNPIVOT"),
     definitions.CREATE_TABLE.without("REPLACE"),
     definitions.TEMPORARY_TABLE,
     definitions.GRANT,
-    session.SETTING.without("RESET", "SHOW"),
-    session.MAINTENANCE.without("VACUUM", "CHECKPOINT", "FORCE", "LOAD"),
+    sessions.SETTING.without("RESET", "SHOW"),
+    sessions.MAINTENANCE.without("VACUUM", "CHECKPOINT", "FORCE", "LOAD"),
 )

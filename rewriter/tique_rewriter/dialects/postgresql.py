@@ -24,7 +24,7 @@ from sqlglot.dialects.postgres import Postgres
 from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, BY_DEFAULT
-from tique_rewriter.kinds import definitions, rows, session
+from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.registry import Registry
 from tique_rewriter.tokens import (
     ALONE,
@@ -387,7 +387,7 @@ RULES = Rules(
 STATEMENTS = Registry(
     *definitions.COMMON,
     *rows.CHANGE,
-    session.CONTROL,
+    sessions.CONTROL,
     rows.EXPLAIN.without("PLAN"),
     rows.QUERY.without("FROM", "PIVOT", "UNPIVOT"),
     definitions.CREATE_TABLE.without("REPLACE"),
@@ -402,11 +402,11 @@ STATEMENTS = Registry(
     definitions.EXTENSION,
     definitions.GRANT,
     definitions.DEFAULT_PRIVILEGES,
-    session.SETTING,
-    session.CONSTRAINTS,
-    session.DISCARD,
-    *session.PREPARED,
-    session.CURSOR,
-    session.NOTIFY,
-    *session.TIDYING,
+    sessions.SETTING,
+    sessions.CONSTRAINTS,
+    sessions.DISCARD,
+    *sessions.PREPARED,
+    sessions.CURSOR,
+    sessions.NOTIFY,
+    *sessions.TIDYING,
 )
