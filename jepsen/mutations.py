@@ -21,10 +21,10 @@ from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.locks import Locks
 from tique.commit.mergeable import Merger
-from tique.query import contested, rereading
-from tique.query.statements.change import UpdateStatement
-from tique.query.statements.locking import LockingSelectStatement
-from tique.query.transaction import Transaction
+from tique.query.read.locking import LockingSelectStatement
+from tique.query.transaction import contested, rereading
+from tique.query.transaction.transaction import Transaction
+from tique.query.write.change import UpdateStatement
 from tique.store.stored import StoredRows
 from tique.store.versions import TableVersions
 from tique.timeline.following import Follower
@@ -32,8 +32,8 @@ from tique.timeline.local import Timeline
 from tique.timeline.shared import SharedTimeline
 from tique.writes.tickets import serialization_error
 from tique_backends.duckdb.engine import DuckDBEngine
-from tique_backends.row_locks import RowsLockedError
-from tique_backends.server_engine import ServerEngine
+from tique_backends.servers.row_locks import RowsLockedError
+from tique_backends.servers.server_engine import ServerEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique.query import changes
-from tique.query.statements import change, insert
+from tique.query.write import change, changes, insert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -51,27 +51,27 @@ from tique.types import (
 if TYPE_CHECKING:
     from tique._adoption import adopt, detach
     from tique._connect import connect
-    from tique._connection import Connection
-    from tique._connection_info import ConnectionInfo
-    from tique._cursor import Cursor
-    from tique._foreign_keys import ForeignKey
-    from tique._notices import Notice
     from tique._retry import run_transaction
     from tique.aio.connection import AsyncConnection
     from tique.aio.cursor import AsyncCursor
     from tique.aio.retry import run_transaction_async
+    from tique.connection.connection import Connection
+    from tique.connection.connection_info import ConnectionInfo
+    from tique.connection.cursor import Cursor
+    from tique.connection.foreign_keys import ForeignKey
+    from tique.connection.notices import Notice
     from tique.database.status import Status
-    from tique.query.transaction import IsolationLevel
+    from tique.query.transaction.transaction import IsolationLevel
 
 _HOMES = {
     "AsyncConnection": "aio.connection",
     "AsyncCursor": "aio.cursor",
-    "Connection": "_connection",
-    "ConnectionInfo": "_connection_info",
-    "Cursor": "_cursor",
-    "ForeignKey": "_foreign_keys",
-    "IsolationLevel": "query.transaction",
-    "Notice": "_notices",
+    "Connection": "connection.connection",
+    "ConnectionInfo": "connection.connection_info",
+    "Cursor": "connection.cursor",
+    "ForeignKey": "connection.foreign_keys",
+    "IsolationLevel": "query.transaction.transaction",
+    "Notice": "connection.notices",
     "Status": "database.status",
     "adopt": "_adoption",
     "connect": "_connect",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tique._translation import translating
 from tique.database.database import acquire, release
-from tique_backends.undisturbed import undisturbed
+from tique_backends.concurrency.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     import os

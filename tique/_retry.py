@@ -13,7 +13,7 @@ from tique.errors import ProgrammingError, Rollback, SerializationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tique._connection import Connection
+    from tique.connection.connection import Connection
 
 _Result = TypeVar("_Result")
 

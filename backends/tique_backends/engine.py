@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tique_backends import foreign_keys
+from tique_backends.catalog import foreign_keys
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, storage_name
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_backends.settings import SettingRules
     from tique_backends.sharing import SharedSequencer
-    from tique_rewriter.plan import Beside
+    from tique_rewriter.plans.plan import Beside
     from tique_rewriter.schema import Attached, Function, HiddenCall, Table, View
     from tique_udfs import Sequencer
 
@@ -485,7 +485,7 @@ class Engine(ABC):
     ) -> bool:
         """Whether what these names stand for depends on rows and parameters alone.
 
-        ``calls`` are those of :attr:`tique_rewriter.plan.Select.calls`.
+        ``calls`` are those of :attr:`tique_rewriter.plans.plan.Select.calls`.
         """
         return False
 

@@ -109,7 +109,7 @@ class Forms(ABC):
         """The rows of the storage table, of this very table, as a relation in FROM.
 
         Where another process may drop the table and make one of its name, the engine
-        refuses the statement then (:mod:`tique.query.redefinition`).
+        refuses the statement then (:mod:`tique.query.define.redefinition`).
         """
         return self.plain(table)
 

@@ -30,7 +30,7 @@ def cache_name(table: Table) -> str:
     """The cache table, in tique's schema; a temporary table's is always empty.
 
     It bears the table's number, so that a statement finds none whose table is gone
-    (:mod:`tique.query.redefinition`).
+    (:mod:`tique.query.define.redefinition`).
     """
     schema = quote(table.schema) if table.is_temporary else "tique"
     return f"{schema}.{quote(cache_label(table.id))}"

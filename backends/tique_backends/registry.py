@@ -12,8 +12,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, cast
 
+from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

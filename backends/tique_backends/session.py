@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tique_backends.concurrency.retrying import persist
 from tique_backends.errors import EngineError
-from tique_backends.gaps import widened
-from tique_backends.retrying import persist
+from tique_backends.rows.gaps import widened
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique_backends.ranges import RangeRows
     from tique_backends.records import (
         CommitRecord,
         CopyPart,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         Row,
         Versions,
     )
+    from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
 

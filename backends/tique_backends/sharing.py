@@ -17,9 +17,9 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tique_backends.aside import Aside, SetAside
+from tique_backends.catalog.managed import MANAGED
 from tique_backends.errors import EngineError, ErrorKind, may_have_run
-from tique_backends.managed import MANAGED
+from tique_backends.servers.aside import Aside, SetAside
 from tique_backends.session import COMMIT
 from tique_udfs import KEYS_PER_CALL
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from tique_backends.pool import Pool
+    from tique_backends.concurrency.pool import Pool
     from tique_backends.records import CommitRecord, Row
-    from tique_backends.row_locks import RowLocks, RowsLockedError
+    from tique_backends.servers.row_locks import RowLocks, RowsLockedError
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 

@@ -11,7 +11,7 @@ from tique_rewriter.errors import (
     UnknownTable,
     UnsupportedSQL,
 )
-from tique_rewriter.kernel import NotLocal, coercer, compile_kernel
+from tique_rewriter.local.kernel import NotLocal, coercer, compile_kernel
 from tique_rewriter.rewriter import PARAMSTYLES, Prepared, Rewriter
 
 __all__ = [

@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tique_rewriter.change_plans import (
+from tique_rewriter.dialects import rules_of
+from tique_rewriter.errors import ParameterError, UnsupportedSQL
+from tique_rewriter.kinds.define.create_as import CreateTableAs
+from tique_rewriter.kinds.planner import Planner, refusal
+from tique_rewriter.kinds.registry import registry_of
+from tique_rewriter.kinds.session.calls import (
+    may_notify,
+    may_set_config,
+    plan_notifying_query,
+    plan_set_config,
+)
+from tique_rewriter.kinds.session.prepare import PREPARES, plan_prepare
+from tique_rewriter.kinds.session.session import Nothing
+from tique_rewriter.plans.change_plans import (
     CopyOut,
     Delete,
     InsertQuery,
@@ -14,23 +27,10 @@ from tique_rewriter.change_plans import (
     Merge,
     Update,
 )
-from tique_rewriter.create_as import CreateTableAs
-from tique_rewriter.dialects import rules_of
-from tique_rewriter.errors import ParameterError, UnsupportedSQL
-from tique_rewriter.hidden_calls import check_hidden
-from tique_rewriter.kinds.planner import Planner, refusal
-from tique_rewriter.kinds.registry import registry_of
-from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
-from tique_rewriter.plan import Plan, Select
-from tique_rewriter.session import Nothing
-from tique_rewriter.session_calls import (
-    may_notify,
-    may_set_config,
-    plan_notifying_query,
-    plan_set_config,
-)
-from tique_rewriter.session_prepare import PREPARES, plan_prepare
-from tique_rewriter.source import Source
+from tique_rewriter.plans.plan import Plan, Select
+from tique_rewriter.safety.hidden_calls import check_hidden
+from tique_rewriter.text.placeholders import OWN_STYLE, number_placeholders
+from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions

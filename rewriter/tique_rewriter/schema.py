@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from tique_rewriter.hidden_calls import HiddenCalls
-    from tique_rewriter.plan import ViewQuery
+    from tique_rewriter.plans.plan import ViewQuery
+    from tique_rewriter.safety.hidden_calls import HiddenCalls
 
 
 @dataclass(frozen=True)

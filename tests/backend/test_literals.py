@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tique_backends.duckdb.literals import listed, literal
+from tique_backends.duckdb.values.literals import listed, literal
 
 VALUES = {
     "BOOLEAN": [True, False, None],

@@ -14,7 +14,7 @@ from psycopg import sql
 import tique
 from tests.effort import patience
 from tests.portable import numbers
-from tique._connection_info import TransactionStatus
+from tique.connection.connection_info import TransactionStatus
 from tique.rows import args_row, class_row, dict_row, kwargs_row, scalar_row
 from tique_backends.errors import EngineError
 

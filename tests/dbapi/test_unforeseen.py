@@ -8,7 +8,7 @@ from operator import getitem
 import pytest
 
 import tique
-from tique._planning import Planner
+from tique.connection.planning import Planner
 
 pytestmark = pytest.mark.every_engine
 

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 import tique
-from tique_backends.duckdb.settings import RULES
+from tique_backends.duckdb.sessions.settings import RULES
 
 DUCKDB = pytest.mark.written_for(["duckdb"], reason="its settings")
 MONETDB = pytest.mark.written_for(["monetdb"], reason="its options")

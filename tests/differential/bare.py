@@ -19,7 +19,7 @@ from tests.differential import kinds, world
 from tests.plugins.engine import NativeMonetDB
 from tests.plugins.monetdb import empty as empty_monetdb
 from tests.plugins.postgresql import in_database
-from tique_backends.postgresql.connection import tolerate
+from tique_backends.postgresql.sessions.connection import tolerate
 
 _NUMBERED = re.compile(r"^%\d+$")
 MOST_ROWS = 3000

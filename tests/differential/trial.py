@@ -25,8 +25,8 @@ from tests.plugins.engine import NativeMonetDB
 from tests.plugins.monetdb import empty as empty_monetdb
 from tests.plugins.postgresql import empty as empty_postgresql
 from tests.staging import BUFFERED_ROWS, stage_above
-from tique_backends.monetdb.connection import NO_RESULT
-from tique_backends.postgresql.connection import tolerate
+from tique_backends.monetdb.sessions.connection import NO_RESULT
+from tique_backends.postgresql.sessions.connection import tolerate
 
 _PLACE = re.compile(r" at line \d+, column \d+|\bt\d+\b")
 

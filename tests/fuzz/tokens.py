@@ -29,9 +29,9 @@ from tests.fuzz.runs import place_of
 from tests.plugins.monetdb import connect_natively
 from tique_rewriter import RewriteError
 from tique_rewriter.dialects import rules_of
-from tique_rewriter.placeholders import number_placeholders
-from tique_rewriter.source import Source
-from tique_rewriter.tokens import OwnTokens
+from tique_rewriter.text.placeholders import number_placeholders
+from tique_rewriter.text.source import Source
+from tique_rewriter.text.tokens import OwnTokens
 
 _BATCH = 20_000
 

@@ -268,7 +268,7 @@ def test_an_older_snapshot_sees_its_rows(engine, one, two):
 
 def test_versions_that_an_older_snapshot_does_not_see(one, two, monkeypatch):
     """P1: refused, and the table is as it was."""
-    monkeypatch.setattr("tique.query.schema_changes._PATIENCE", 0.2)
+    monkeypatch.setattr("tique.query.define.schema_changes._PATIENCE", 0.2)
     one.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
     two.execute("SELECT * FROM other").fetchall()
     one.execute("UPDATE t SET v = 99 WHERE id = 1")

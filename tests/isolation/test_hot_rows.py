@@ -210,7 +210,7 @@ def test_a_turn_is_for_its_keys_only(engine):
 
 def test_a_statement_is_not_run_again_for_ever(engine, monkeypatch):
     Counters(engine)
-    monkeypatch.setattr("tique._execution._TRIES_FOR", 0.2)
+    monkeypatch.setattr("tique.connection.execution._TRIES_FOR", 0.2)
     attempts = []
 
     def lose(*_):

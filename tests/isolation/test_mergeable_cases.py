@@ -13,7 +13,7 @@ import tique
 from tests.effort import effort
 from tests.isolation.overtaking import overtaken, together
 from tests.isolation.random_cases import COLUMNS, Cases
-from tique.query.statements.change import UpdateStatement
+from tique.query.write.change import UpdateStatement
 
 pytestmark = pytest.mark.one_duckdb
 

@@ -1,6 +1,6 @@
 """Migrations, as Alembic and Django run them: DDL and writes in one transaction.
 
-After BEGIN, DDL is a part of the transaction (:mod:`tique.query.migration`). Where no BEGIN
+After BEGIN, DDL is a part of the transaction (:mod:`tique.query.define.migration`). Where no BEGIN
 has opened it, DDL takes effect at once and comes before the writes, unless the connection
 has ``transactional_ddl``.
 """
@@ -13,7 +13,7 @@ import time
 import pytest
 
 import tique
-from tique.query import migration, schema_changes
+from tique.query.define import migration, schema_changes
 
 pytestmark = pytest.mark.fresh_tables
 

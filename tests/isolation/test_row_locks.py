@@ -13,8 +13,8 @@ import pytest
 
 import tique
 from tique.commit import turns
-from tique.query import lockable
-from tique_backends.leased_locks import LeasedLocks
+from tique.query.transaction import lock_checks
+from tique_backends.servers.leased_locks import LeasedLocks
 
 LOCK = "SELECT n FROM t WHERE id = 1 FOR UPDATE"
 LEVELS = pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
@@ -444,7 +444,7 @@ def test_a_statement_in_autocommit_waits(engine, table):
 @pytest.mark.parametrize("most", [500, 1], ids=["its rows", "too many rows"])
 def test_a_bulk_writer_waits(engine, table, most, monkeypatch):
     """Too many staged rows to lock one by one wait for all locks on the table."""
-    monkeypatch.setattr(lockable, "_MOST_STAGED", most)
+    monkeypatch.setattr(lock_checks, "_MOST_STAGED", most)
     with engine.connect() as holder, engine.connect() as writer:
         holder.execute(LOCK)
         writer.execute("SELECT id FROM t").fetchall()

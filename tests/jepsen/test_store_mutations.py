@@ -16,7 +16,7 @@ from tests.portable import numbers
 from tests.sharing.playing import Process, cached
 from tests.staging import stage_above
 from tique.checkpoint import uncommitted
-from tique.query.transaction import Transaction
+from tique.query.transaction.transaction import Transaction
 
 pytestmark = pytest.mark.one_duckdb
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 
 from tique_backends.errors import EngineError
-from tique_backends.monetdb import results
-from tique_backends.monetdb.reply import read_reply
-from tique_backends.monetdb.results import read_table
-from tique_backends.monetdb.types import rows_to_arrow
+from tique_backends.monetdb.sessions import results
+from tique_backends.monetdb.sessions.reply import read_reply
+from tique_backends.monetdb.sessions.results import read_table
+from tique_backends.monetdb.values.types import rows_to_arrow
 from tique_backends.records import ResultColumn
 
 COLUMNS = [

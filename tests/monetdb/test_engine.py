@@ -15,7 +15,7 @@ from tests.monetdb.model import Model, append, bag_model, keyed_model
 from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding
-from tique_backends.monetdb.inserting import insert
+from tique_backends.monetdb.values.inserting import insert
 from tique_backends.names import cache_name
 from tique_backends.records import MISSING, CommitRecord, Versions
 

@@ -21,8 +21,8 @@ from pymonetdb import mapi
 import tique
 from tests.effort import patience
 from tests.plugins.monetdb import connect_natively
-from tique_backends.monetdb.owner import Ownership
 from tique_backends.monetdb.server import MonetDBServer
+from tique_backends.monetdb.sessions.owner import Ownership
 
 DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
 ROWS = "SELECT a.x, 'abcdefghijklmnopqrstuvwxyz' FROM " + ", ".join(

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.inserting import insert
-from tique_backends.monetdb.literals import assigned, literal, quoted, typed
+from tique_backends.monetdb.values.inserting import insert
+from tique_backends.monetdb.values.literals import assigned, literal, quoted, typed
 
 HOSTILE = [
     "",

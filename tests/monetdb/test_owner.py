@@ -19,10 +19,10 @@ from tests.plugins.monetdb import connect_natively
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.location import Server
 from tique_backends.monetdb import backend as monetdb
-from tique_backends.monetdb.connection import Connection
-from tique_backends.monetdb.owner import Ownership
-from tique_backends.monetdb.reply import Reply
 from tique_backends.monetdb.server import MonetDBServer
+from tique_backends.monetdb.sessions.connection import Connection
+from tique_backends.monetdb.sessions.owner import Ownership
+from tique_backends.monetdb.sessions.reply import Reply
 from tique_backends.records import CommitRecord, Statistics
 
 CHILD = """

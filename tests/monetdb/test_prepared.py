@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tique_backends.errors import EngineError
-from tique_backends.monetdb import connection
+from tique_backends.monetdb.sessions import connection
 
 
 def test_what_was_prepared_is_prepared_again(session, managed):

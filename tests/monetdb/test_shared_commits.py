@@ -12,8 +12,8 @@ from tests.portable import numbers
 from tests.sharing.playing import ROWS, expect_nothing_unfinished, waiting
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.monetdb import sequencer
-from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.sequencer import MonetDBSequencer
+from tique_backends.monetdb.sessions.connection import Connection
 from tique_backends.records import CommitRecord
 from tique_backends.sharing import FencedError
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.literals import cut, substituted
+from tique_backends.monetdb.values.literals import cut, substituted
 
 
 @pytest.mark.parametrize(

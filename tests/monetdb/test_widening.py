@@ -1,4 +1,4 @@
-"""P1: reads beside appends return the written values (see monetdb/widening.py)."""
+"""P1: reads beside appends return the written values (see monetdb/catalog/widening.py)."""
 
 from __future__ import annotations
 

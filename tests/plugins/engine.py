@@ -16,7 +16,7 @@ from tests.plugins.monetdb import connect_natively, empty
 from tests.plugins.postgresql import empty as empty_postgresql
 from tests.plugins.postgresql import private_cluster
 from tique_backends.monetdb.server import MonetDBServer
-from tique_backends.postgresql.connection import tolerate
+from tique_backends.postgresql.sessions.connection import tolerate
 
 if TYPE_CHECKING:
     import random

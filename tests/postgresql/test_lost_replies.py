@@ -22,9 +22,9 @@ from tests.processes.children import ChildProcess
 from tests.sharing.playing import ROWS, Process, expect_nothing_unfinished
 from tests.sharing.test_roles import let_in, natively
 from tique_backends.errors import ConnectionLostError, ErrorKind
-from tique_backends.postgresql.connection import Connection
 from tique_backends.postgresql.engine import PostgreSQLEngine
-from tique_backends.postgresql.presence import Presence, sessions
+from tique_backends.postgresql.sessions.connection import Connection
+from tique_backends.postgresql.sessions.presence import Presence, sessions
 
 GATE = 4711
 LEASE = 1.2

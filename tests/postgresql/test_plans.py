@@ -11,7 +11,7 @@ import re
 import pytest
 
 import tique
-from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
 
 ROWS = 3000
 LOOP = re.compile(r"Nested Loop(?! \(never executed\))")

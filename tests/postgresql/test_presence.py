@@ -13,7 +13,7 @@ import tique
 from tests.effort import patience
 from tests.portable import numbers
 from tests.processes.children import ChildProcess
-from tique_backends.postgresql.connection import Connection
+from tique_backends.postgresql.sessions.connection import Connection
 
 pytestmark = pytest.mark.both_sequencers
 

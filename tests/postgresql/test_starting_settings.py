@@ -15,7 +15,7 @@ from tests.effort import patience
 from tests.plugins.engine import PostgreSQL
 from tests.plugins.postgresql import private_cluster
 from tique_backends.errors import EngineError
-from tique_backends.postgresql.starting import OBEYED, obeyed
+from tique_backends.postgresql.sessions.starting import OBEYED, obeyed
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines" / "postgresql.md"
 

@@ -18,7 +18,7 @@ import tique
 from tests.effort import patience
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, cached
-from tique_backends.postgresql.presence import LOCKS
+from tique_backends.postgresql.sessions.presence import LOCKS
 
 pytestmark = pytest.mark.both_sequencers
 

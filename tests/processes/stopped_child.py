@@ -16,9 +16,11 @@ import threading
 import tique
 from tests.portable import numbers
 from tests.processes.bank_child import BULK, say
-from tique_backends.monetdb.connection import Connection as MonetDBConnection
-from tique_backends.postgresql.connection import Connection as PostgreSQLConnection
-from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.monetdb.sessions.connection import Connection as MonetDBConnection
+from tique_backends.postgresql.sessions.connection import (
+    Connection as PostgreSQLConnection,
+)
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
 
 _STATEMENTS = (
     "tique.append",

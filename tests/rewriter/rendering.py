@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter import (
-    RewriteError,
-    Rewriter,
-    alter,
-    attaching,
-    change_plans,
-    create_as,
-    ddl_plans,
-    maintenance,
-    plan,
-    session,
-    session_calls,
-    session_cursors,
-    session_describe,
-    session_prepare,
-    temporary,
-    truncate,
-)
-from tique_rewriter.text import Default, Hole, Label, Moment, Outer, Text, Variant
+from tique_rewriter import RewriteError, Rewriter
+from tique_rewriter.kinds.change import truncate
+from tique_rewriter.kinds.define import alter, create_as, maintenance, temporary
+from tique_rewriter.kinds.session import calls, cursors, describe, prepare, session
+from tique_rewriter.plans import change_plans, ddl_plans, plan
+from tique_rewriter.plans.text import Default, Hole, Label, Moment, Outer, Text, Variant
+from tique_rewriter.safety import attaching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_rewriter.plan import Plan
+    from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import ForeignKey, Table
 
 
@@ -337,10 +325,10 @@ def _plan(made: Plan) -> Iterator[str]:
         case plan.Explain():
             yield " ".join(["explain", *filter(None, [", ".join(made.options)])])
             yield from _plan(made.statement)
-        case session_describe.Described():
+        case describe.Described():
             yield made.verb.lower()
             yield from _plan(made.statement)
-        case session_describe.SetVariable():
+        case describe.SetVariable():
             yield f"variable: {made.name}"
             yield from _plan(made.statement)
         case session.SessionPlan():
@@ -372,10 +360,10 @@ def _session(made: session.SessionPlan) -> str:
             return made.text
         case session.SetCharacteristics():
             return f"characteristics {made.isolation}, read only {made.read_only}"
-        case session_prepare.PrepareStatement():
+        case prepare.PrepareStatement():
             types = f" ({' | '.join(made.types)})" if made.types else ""
             return f"prepare {made.name}{types}: {made.body.strip()}"
-        case session_prepare.ExecuteStatement():
+        case prepare.ExecuteStatement():
             values = [
                 text if operand is None else f"{text} ⇒ {_kernel(operand, None)}"
                 for text, operand in made.arguments
@@ -383,23 +371,23 @@ def _session(made: session.SessionPlan) -> str:
             return f"execute {made.name}: {' | '.join(values)}".rstrip(": ")
         case session.Discard():
             return f"discard {made.what}"
-        case session_cursors.DeclareCursor():
+        case cursors.DeclareCursor():
             query = text(made.select.text, made.select.references)
             holds = " hold" * made.holds
             return f"declare {made.name} scroll {made.scrolls}{holds}: {query}"
-        case session_cursors.FetchCursor():
+        case cursors.FetchCursor():
             verb = "move" if made.moves else "fetch"
             return f"{verb} {made.towards.value} {made.count} of {made.name}"
         case session.SetConstraints(names=names):
             listed = "all" if names is None else ", ".join(map(".".join, names))
             return f"constraints {listed}: {made.is_deferred}"
-        case session_calls.SetConfig():
+        case calls.SetConfig():
             return " | ".join(
                 f"{_kernel(s.name, None)} = {_kernel(s.value, None)} "
                 f"local {_kernel(s.is_local, None)} AS {s.result}"
                 for s in made.settings
             )
-        case session_calls.Notify(result=result):
+        case calls.Notify(result=result):
             message = f"{_kernel(made.channel, None)}, {_kernel(made.payload, None)}"
             return f"notify {message}{f' AS {result}' if result else ''}"
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tique_rewriter.hidden_calls import HiddenCalls
+from tique_rewriter.safety.hidden_calls import HiddenCalls
 from tique_rewriter.schema import Attached, Column, Generated, Table, View
 
 ACCOUNT = Table(

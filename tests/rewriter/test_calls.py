@@ -6,7 +6,7 @@ import pytest
 
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
-from tique_rewriter.plan import CONVERSION, MOMENT, Select
+from tique_rewriter.plans.plan import CONVERSION, MOMENT, Select
 
 
 def calls(sql):

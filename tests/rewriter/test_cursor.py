@@ -2,7 +2,7 @@
 
 import doctest
 
-from tique_rewriter import cursor
+from tique_rewriter.text import cursor
 
 
 def test_the_examples_are_true():

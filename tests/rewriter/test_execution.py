@@ -9,10 +9,10 @@ import pytest
 
 from tests.rewriter.fixture_files import Case, read_cases
 from tests.rewriter.tables import SETUP, Tables
-from tique_backends.duckdb.results import name_in, naming
+from tique_backends.duckdb.sessions.results import name_in, naming
 from tique_rewriter import RewriteError, Rewriter
-from tique_rewriter.plan import Reference, Select
-from tique_rewriter.text import Default, Label, Moment, Piece, Text, Variant
+from tique_rewriter.plans.plan import Reference, Select
+from tique_rewriter.plans.text import Default, Label, Moment, Piece, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

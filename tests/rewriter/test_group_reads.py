@@ -6,8 +6,8 @@ import pytest
 
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
-from tique_rewriter.change_plans import Delete, Update
-from tique_rewriter.plan import (
+from tique_rewriter.plans.change_plans import Delete, Update
+from tique_rewriter.plans.plan import (
     ColumnValue,
     Comparison,
     GroupRead,

@@ -7,7 +7,7 @@ import pytest
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
 from tique_rewriter.errors import UnsupportedSQL
-from tique_rewriter.hidden_calls import HiddenCalls
+from tique_rewriter.safety.hidden_calls import HiddenCalls
 from tique_rewriter.schema import HiddenCall, Named
 
 CALLS = (

@@ -13,8 +13,8 @@ from tests.rewriter.tables import Tables
 from tests.rewriter.test_execution import is_query, quoted
 from tests.rewriter.test_monetdb_execution import run
 from tique_rewriter import Rewriter
-from tique_rewriter.plan import Select
-from tique_rewriter.text import Hole
+from tique_rewriter.plans.plan import Select
+from tique_rewriter.plans.text import Hole
 
 ON = "account a JOIN stock s ON s.item = a.id"
 

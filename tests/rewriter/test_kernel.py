@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tique_rewriter import NotLocal, coercer, compile_kernel
-from tique_rewriter.plan import Arithmetic, ColumnValue, Literal, Parameter
+from tique_rewriter.plans.plan import Arithmetic, ColumnValue, Literal, Parameter
 
 INTEGERS = (
     "TINYINT",

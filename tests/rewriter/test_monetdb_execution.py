@@ -20,13 +20,13 @@ from tests.rewriter.test_execution import (
     with_bindings,
 )
 from tique_rewriter import Rewriter
-from tique_rewriter.text import UNNAMED, Variant
+from tique_rewriter.plans.text import UNNAMED, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.plan import Plan, Reference
-    from tique_rewriter.text import Text
+    from tique_rewriter.plans.plan import Plan, Reference
+    from tique_rewriter.plans.text import Text
 
 QUERIES = [c for c in read_cases("select", folder=MONETDB_FOLDER) if is_query(c)]
 

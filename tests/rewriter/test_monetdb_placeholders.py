@@ -12,7 +12,7 @@ from tests.rewriter.monetdb_tables import MonetDBTables
 from tests.rewriter.test_kernel import quick
 from tique_rewriter import RewriteError, Rewriter, SyntaxProblem, UnsupportedSQL
 from tique_rewriter.dialects import DIALECTS, rules_of
-from tique_rewriter.placeholders import Lexed, number_placeholders
+from tique_rewriter.text.placeholders import Lexed, number_placeholders
 
 RULES = rules_of("monetdb")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.plugins.monetdb import connect_natively
 from tests.rewriter.test_kernel import FRACTION, WHOLE, quick, same
 from tique_rewriter import NotLocal, coercer, compile_kernel
-from tique_rewriter.plan import Arithmetic, ColumnValue, Literal, Parameter
+from tique_rewriter.plans.plan import Arithmetic, ColumnValue, Literal, Parameter
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 DECIMALS = ("DECIMAL(4,1)", "DECIMAL(9,0)", "DECIMAL(12,2)", "DECIMAL(18,18)")

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot import tokenize
 
-from tique_rewriter import SyntaxProblem, placeholders
+from tique_rewriter import SyntaxProblem
 from tique_rewriter.dialects import rules_of
+from tique_rewriter.text import placeholders
 
 number_placeholders = partial(
     placeholders.number_placeholders, lexicon=rules_of("duckdb").lexicon

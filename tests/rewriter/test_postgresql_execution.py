@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.targets.cluster import Cluster
-    from tique_rewriter.plan import Plan
+    from tique_rewriter.plans.plan import Plan
 
 QUERIES = [c for c in read_cases("select", folder=POSTGRESQL_FOLDER) if is_query(c)]
 CHANGES = [

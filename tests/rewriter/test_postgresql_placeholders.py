@@ -15,8 +15,8 @@ from tests.rewriter.postgresql_tables import PostgreSQLTables
 from tests.rewriter.test_kernel import quick
 from tique_rewriter import RewriteError, Rewriter, SyntaxProblem, UnsupportedSQL
 from tique_rewriter.dialects import rules_of
-from tique_rewriter.placeholders import Lexed, number_placeholders
-from tique_rewriter.source import Source
+from tique_rewriter.text.placeholders import Lexed, number_placeholders
+from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

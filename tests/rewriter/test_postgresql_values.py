@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.rewriter.test_kernel import quick
 from tique_rewriter.dialects.postgresql import column_type
-from tique_rewriter.values import NotLocal, coercer
+from tique_rewriter.local.values import NotLocal, coercer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

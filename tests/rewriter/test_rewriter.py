@@ -16,9 +16,9 @@ from tique_rewriter import (
     UnknownTable,
     UnsupportedSQL,
 )
-from tique_rewriter.plan import Beside, Coalesced, ColumnValue, Literal, Select
+from tique_rewriter.kinds.session.session import Nothing
+from tique_rewriter.plans.plan import Beside, Coalesced, ColumnValue, Literal, Select
 from tique_rewriter.schema import Column, Table
-from tique_rewriter.session import Nothing
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 import tique
 from tique.database import database as databases
-from tique_backends.monetdb.connection import Connection as MonetDBConnection
-from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.monetdb.sessions.connection import Connection as MonetDBConnection
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
 
 ROWS = 3000
 """More than a transaction keeps in memory: such a write is a bulk write."""

@@ -18,7 +18,9 @@ from tests.sharing.playing import (
     waiting,
 )
 from tique.commit import shared as shared_commit
-from tique_backends.postgresql.connection import Connection as PostgreSQLConnection
+from tique_backends.postgresql.sessions.connection import (
+    Connection as PostgreSQLConnection,
+)
 
 
 def test_a_bulk_write_beside_others(filled):

@@ -178,7 +178,7 @@ def test_altered_beside_a_snapshot(pair, follows):
 def test_versions_that_another_process_does_not_see(pair, monkeypatch):
     """P1: refused while it needs them, and no other client is held up."""
     first, second = pair
-    monkeypatch.setattr("tique.query.schema_changes._PATIENCE", 0.5)
+    monkeypatch.setattr("tique.query.define.schema_changes._PATIENCE", 0.5)
     second.run("SELECT v FROM t WHERE id = 1").fetchall()
     first.commit("UPDATE t SET v = 5")
     with pytest.raises(tique.OperationalError, match="open snapshot") as refusal:

@@ -11,7 +11,7 @@ import tique
 from tests.effort import effort
 from tests.sharing.playing import ROWS
 from tests.sharing.test_row_locks import expect_waiting
-from tique.query import rereading
+from tique.query.transaction import rereading
 
 ADD = "UPDATE t SET v = abs(v) + 1 WHERE id = 1"
 """It does not merge."""

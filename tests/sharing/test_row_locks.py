@@ -11,8 +11,8 @@ import pytest
 import tique
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, stop, waiting
-from tique_backends import leased_locks
-from tique_backends.postgresql.connection import Connection
+from tique_backends.postgresql.sessions.connection import Connection
+from tique_backends.servers import leased_locks
 
 LOCK = "SELECT v FROM t WHERE id = 1 FOR UPDATE"
 SKIP = "SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"

@@ -12,8 +12,7 @@ import pytest
 import tique
 from tests.sharing.test_rereading import wait_for_company
 from tests.sharing.test_row_locks import SKIP, expect_waiting
-from tique.query import changes
-from tique.query.statements import change, insert
+from tique.query.write import change, changes, insert
 
 TYPES = {
     "enumeration": ("CREATE TYPE x AS ENUM ('a', 'b')", "'b'"),

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tique_backends.pool import Pool
-from tique_backends.queues import taken
+from tique_backends.concurrency.pool import Pool
+from tique_backends.concurrency.queues import taken
 
 THREADS = 4
 

@@ -14,8 +14,8 @@ from tique.store.cache import Cache
 from tique.store.chains import Chains
 from tique.store.policy import CachePolicy
 from tique.store.versions import TableVersions
-from tique_backends.arrow_rows import ArrowRows
 from tique_backends.records import MISSING
+from tique_backends.rows.arrow_rows import ArrowRows
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.engine_free

@@ -14,7 +14,7 @@ from contextlib import suppress
 import pytest
 
 from tests.effort import effort, patience
-from tique_backends.undisturbed import undisturbed
+from tique_backends.concurrency.undisturbed import undisturbed
 
 pytestmark = pytest.mark.engine_free
 
@@ -102,7 +102,7 @@ def test_the_wait_is_bounded(interruptions):
 
 FORKING = """
 import os, sys
-from tique_backends.undisturbed import undisturbed
+from tique_backends.concurrency.undisturbed import undisturbed
 done = []
 undisturbed(lambda: done.append(1), 1)
 child = os.fork()

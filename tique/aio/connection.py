@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from tique._connect import ConnectionOptions
-    from tique._connection import Connection
-    from tique._connection_info import ConnectionInfo, Pipeline
-    from tique._foreign_keys import ForeignKey
-    from tique._notices import Notice
-    from tique._query_text import Query
+    from tique.connection.connection import Connection
+    from tique.connection.connection_info import ConnectionInfo, Pipeline
+    from tique.connection.foreign_keys import ForeignKey
+    from tique.connection.notices import Notice
+    from tique.connection.query_text import Query
     from tique.database.status import Status
-    from tique.query.transaction import IsolationLevel
+    from tique.query.transaction.transaction import IsolationLevel
 
 RowT = TypeVar("RowT", default=Any)
 OtherT = TypeVar("OtherT")

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from tique._copy import Copy
-    from tique._cursor import Column, Cursor
-    from tique._query_text import Query
     from tique.aio.connection import AsyncConnection
     from tique.aio.worker import Worker
+    from tique.connection.cursor import Column, Cursor
+    from tique.connection.query_text import Query
+    from tique.connection.transfer.copy import Copy
     from tique.rows import RowFactory
 
 RowT = TypeVar("RowT", default=Any)
@@ -31,7 +31,7 @@ _END: Any = object()
 
 
 class AsyncCopy:
-    """The rows of one COPY (:class:`tique._copy.Copy`), in an ``async with`` block."""
+    """The rows of one COPY (:class:`tique.connection.transfer.copy.Copy`), in an ``async with`` block."""
 
     def __init__(self, worker: Worker, copy: Copy) -> None:
         self._worker = worker

@@ -63,7 +63,7 @@ from tique import errors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique._connection import Connection
+    from tique.connection.connection import Connection
 
 PATIENCE = 30.0
 """Seconds that a cancelled task waits for the end of its call."""

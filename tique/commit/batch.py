@@ -7,7 +7,7 @@ it writes, those that it references (shared) and those of rows that it gives up
 (exclusive). A later ticket of the batch that claims one of these in a mode that does not
 agree is in conflict with it. So all certified tickets can be appended in one step.
 
-A transaction that began blindly (:mod:`tique.query.blind`) loses if definitions were followed
+A transaction that began blindly (:mod:`tique.query.write.blind`) loses if definitions were followed
 since it was planned: those of its plan are no longer the newest.
 
 Only the leader of a group commit calls this, with every earlier commit published: no

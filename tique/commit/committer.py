@@ -40,7 +40,7 @@ interruption (a signal handler raised in the leader's thread), only the leader's
 commit fails. The other tickets go back to the queue, and the outcome of the
 ``_unsettled`` ones is looked up: a ticket that is committed is done then, and a ticket
 in the queue that is done is passed over. A second interruption disturbs none of that
-(:mod:`tique_backends.undisturbed`). Work that is left all the same, because the engine
+(:mod:`tique_backends.concurrency.undisturbed`). Work that is left all the same, because the engine
 does not answer, is the first thing that the next leader does. A follower that is
 interrupted withdraws, so that its connection can drop the writes.
 
@@ -63,9 +63,9 @@ from typing import TYPE_CHECKING
 from tique import _observer, errors
 from tique.commit.batch import BatchCertifier
 from tique.writes.tickets import Ticket, failure, outcome_unknown
+from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import ConnectionLostError, EngineError
 from tique_backends.records import CommitRecord
-from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Sized

@@ -41,7 +41,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique.commit.server_locks import cancelled, deadlock, lock_not_available
-from tique_backends.queues import taken
+from tique_backends.concurrency.queues import taken
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable

@@ -23,7 +23,7 @@ a commit an entry in a dict and a look at another.
 
 *Several processes.* Where a server keeps row locks, each is taken there, too, and first
 (:mod:`tique.commit.server_locks`); what follows is then the server's to decide. But those
-that a statement takes of the rows that it writes (:mod:`tique.query.rereading`) are, without other processes, this one's
+that a statement takes of the rows that it writes (:mod:`tique.query.transaction.rereading`) are, without other processes, this one's
 alone, under keys of their own, so that they cost no round trip. A transaction
 that locks such a row in the server waits first until no other one writes it, and is waited for by
 later writers. If a writer comes between, it waits at its commit, as one of another process

@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING
 
 from tique.commit.certification import differing
 from tique.writes.seen import is_same_row
-from tique_rewriter.kernel import NotLocal
+from tique_rewriter.local.kernel import NotLocal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,7 @@
 """Certification of FOREIGN KEY constraints: shared and exclusive keys (P9).
 
 A statement has checked its references against its snapshot and the transaction's own
-writes (:mod:`tique.query.foreign_keys`). The commits of other transactions
+writes (:mod:`tique.query.write.foreign_keys`). The commits of other transactions
 since then are left:
 
 * a key that is held in shared mode: has its row been deleted, or given another key?

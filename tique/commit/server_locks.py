@@ -1,4 +1,4 @@
-"""Row locks in the server, beside those in memory (:mod:`tique_backends.row_locks`).
+"""Row locks in the server, beside those in memory (:mod:`tique_backends.servers.row_locks`).
 
 Only a transaction that locks rows, or meets a lock at its commit, has what stands for it in the
 server (a *session* here). A
@@ -18,7 +18,7 @@ lock the row, to look at it, and gets no merging key with it. One that shares th
 after that waits at its commit, which looks for locks of its rows. A commit that deletes a row looks for locks of its merging key, too
 (:func:`tique.commit.certification.key_hashes`): so what merges finds its row at its commit.
 
-*Reservations* (:mod:`tique.query.contested`) are locks that end after a time, too: the heartbeat gives them
+*Reservations* (:mod:`tique.query.transaction.contested`) are locks that end after a time, too: the heartbeat gives them
 back. So a transaction's locks have a mutex, under which they are noted and given back. Once its commit
 has begun its reservations stay (:meth:`ServerLocks.keep_reserved`): no commit counts a lock as its own that the server has
 given to another transaction.
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from tique.commit.lock_keys import LockKey
     from tique.commit.turns import Claim
-    from tique_backends.row_locks import RowLocks
+    from tique_backends.servers.row_locks import RowLocks
 
 _MOST_UNMERGED = 100
 """Rows that are locked at a time with their merging keys: there is room for so many locks."""

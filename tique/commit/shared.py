@@ -14,7 +14,7 @@ keys.
 
 *Publication (P2).* The log entry is durable before the timestamp is finished.
 ``commit()`` returns when the shared sts covers the timestamp; the index learns of it
-before the next transaction begins, unless that begins blindly (:mod:`tique.query.blind`).
+before the next transaction begins, unless that begins blindly (:mod:`tique.query.write.blind`).
 
 There are two ways to do that; the engine says which.
 
@@ -60,7 +60,7 @@ from tique.commit.committer import Committer
 from tique.commit.referential import reference_hashes
 from tique.writes.tickets import Conflict, failure, serialization_error
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.row_locks import RowsLockedError
+from tique_backends.servers.row_locks import RowsLockedError
 from tique_backends.sharing import (
     MOST_KEYS,
     AppendingSequencer,

@@ -19,7 +19,7 @@ queue choose the same one. Only statements that may choose a row come to a group
 
 Other processes have turns of their own. A key at which a commit was lost in a turn, or behind
 another's row lock, is wanted by them: in a turn at it the row is *reserved* in the server
-(:mod:`tique.query.contested`), for about as long as the turn lasts.
+(:mod:`tique.query.transaction.contested`), for about as long as the turn lasts.
 
 A place says which columns its contender looks at. An update that can be computed again
 (:mod:`tique.commit.mergeable`) and changes none of them need not wait.

@@ -9,9 +9,9 @@ versions that can be folded and closes it.
 begins without databases, connections of its own to count, and locks that threads hold which
 it does not have (:func:`_leave`, :mod:`tique.database.process`, and in the sequencer's
 library); every call on an inherited connection but ``close`` is refused
-(:meth:`tique._execution.Execution.check_usable`), and its finalizers do nothing. A server's
+(:meth:`tique.connection.execution.Execution.check_usable`), and its finalizers do nothing. A server's
 database is opened anew, as by any other process; one in a file belongs to the parent. The
-engines' own connections are left alone by :mod:`tique_backends.inherited`.
+engines' own connections are left alone by :mod:`tique_backends.concurrency.inherited`.
 
 ``_registry_lock`` guards the registry and the connection counts; opening and
 closing happen under it, so that no caller gets a database that is being closed.
@@ -49,21 +49,21 @@ from tique.commit.turns import Turns
 from tique.database import process
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
-from tique.query.altering import Alterations
-from tique.query.ddl import DDL
-from tique.query.migration import Migration
-from tique.query.schema_changes import SchemaChanges
-from tique.query.transaction import IsolationLevel, Transaction
+from tique.query.define.altering import Alterations
+from tique.query.define.ddl import DDL
+from tique.query.define.migration import Migration
+from tique.query.define.schema_changes import SchemaChanges
+from tique.query.transaction.transaction import IsolationLevel, Transaction
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
 from tique.timeline.recovery import TXIDS_PER_EPOCH, prepare
 from tique.timeline.shared import SharedTimeline
 from tique_backends import registry
+from tique_backends.concurrency.queues import taken
+from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError
-from tique_backends.queues import taken
 from tique_backends.sharing import AppendingSequencer, SteppedSequencer
-from tique_backends.undisturbed import undisturbed
 from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tique.commit.turns import Contender
-    from tique.query.temporary import Temporaries
+    from tique.query.define.temporary import Temporaries
     from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session

@@ -13,9 +13,9 @@ from tique.store.cache import Cache
 from tique.store.policy import CacheInfo, CachePolicy
 from tique.store.versions import TableVersions
 from tique_rewriter.dialects import rules_of
-from tique_rewriter.functions import NO_FUNCTIONS, judged
-from tique_rewriter.hidden_calls import NO_CALLS
-from tique_rewriter.values import kind_of
+from tique_rewriter.local.values import kind_of
+from tique_rewriter.safety.functions import NO_FUNCTIONS, judged
+from tique_rewriter.safety.hidden_calls import NO_CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

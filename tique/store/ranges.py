@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique.store.rows import key_of, lacks, merged
 from tique_backends.records import MISSING
-from tique_rewriter.values import kind_of
+from tique_rewriter.local.values import kind_of
 
 if TYPE_CHECKING:
     import threading
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from tique.store.cache import Place
     from tique.store.rows import Key
-    from tique_backends.ranges import RangeRows
     from tique_backends.records import Row
+    from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
 

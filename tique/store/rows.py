@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique.store.policy import CachePolicy
 from tique_backends.records import MISSING, Row
-from tique_rewriter.values import has_zeros
+from tique_rewriter.local.values import has_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -109,7 +109,7 @@ def completed(
     """The rows, with missing columns read from storage in one engine statement.
 
     None stands for a row that storage does not have: such a version comes only from a
-    log that was written by hand (:mod:`tique_backends.aside`).
+    log that was written by hand (:mod:`tique_backends.servers.aside`).
     """
     partial = [
         tuple(row[i] for i in table.primary_key) for row in rows if MISSING in row

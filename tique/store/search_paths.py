@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tique.store.catalog import ManagedCatalog
-    from tique_rewriter.hidden_calls import HiddenCalls
+    from tique_rewriter.safety.hidden_calls import HiddenCalls
     from tique_rewriter.schema import Table, View
 
 _NO_SCHEMA = "(no schema: the search path has none that is there)"

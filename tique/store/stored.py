@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tique.store.policy import CachePolicy
     from tique.store.ranges import Shape
     from tique.store.rows import Key
-    from tique_backends.ranges import RangeRows
     from tique_backends.records import Row
+    from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
 _UNKNOWN = object()

@@ -56,8 +56,8 @@ from tique.store.cache import Cache
 from tique.store.chains import Chains, newest_until
 from tique.store.rows import completed
 from tique.store.stored import StoredRows
-from tique_backends.aside import NO_ROW
 from tique_backends.records import Row, Versions
+from tique_backends.servers.aside import NO_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from tique.store.policy import CachePolicy
     from tique.store.ranges import Address, KeyRange
     from tique.store.rows import Key
-    from tique_backends.ranges import RangeRows
+    from tique_backends.rows.ranges import RangeRows
     from tique_backends.session import Session
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table

@@ -8,7 +8,7 @@ it. Of each timestamp in between it knows the outcome, because the commit was it
 or it reads the log, in a statement that begins after sts was read; the server may run
 that statement in the same request. A finished commit's entry is visible by then (P2), a
 fenced one is named in the answer. (A transaction that begins blindly sees what was followed
-before, as a whole: :mod:`tique.query.blind`.)
+before, as a whole: :mod:`tique.query.write.blind`.)
 
 *Together (P2).* Threads that begin transactions at the same time share an answer whose
 question was sent after all of them had come: it covers the commits that any of them
@@ -29,7 +29,7 @@ use it. The catalog that is read may be newer than the entries that are followed
 of them has is for no snapshot, until its entry is followed.
 
 *Nothing twice.* If publishing is cut short, it is not known which versions the index
-has. So no signal handler may do that (:mod:`tique_backends.undisturbed`). If something
+has. So no signal handler may do that (:mod:`tique_backends.concurrency.undisturbed`). If something
 else does (no memory), the process gives itself up: its connections must be opened
 again.
 
@@ -46,9 +46,9 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique.store.rows import key_of, tuple_of
+from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
-from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

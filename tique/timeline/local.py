@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from tique.timeline.recovery import Restored, recover
-from tique_backends.retrying import persist
+from tique_backends.concurrency.retrying import persist
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Timeline:
 
     @property
     def is_abreast(self) -> bool:
-        """Whether a transaction may begin blindly (:mod:`tique.query.blind`), and gain by it."""
+        """Whether a transaction may begin blindly (:mod:`tique.query.write.blind`), and gain by it."""
         return False
 
     def begin(self, *, blindly: bool = False) -> tuple[int, int]:

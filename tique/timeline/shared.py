@@ -11,7 +11,7 @@ in the shared sequencer. It is moved up to the local λ, never beyond, and that 
 decreases. So no version is folded that a local transaction, or one that begins later,
 would miss.
 
-*Blind transactions* (:mod:`tique.query.blind`) begin on what was followed. Whether that pays is
+*Blind transactions* (:mod:`tique.query.write.blind`) begin on what was followed. Whether that pays is
 judged by this process's last groups of commits: none of other processes came between these.
 
 *Fencing (P6).* The lease is over for this process not later than for the server: it
@@ -20,7 +20,7 @@ stopped. A statement's result counts only if the lease was still running when th
 arrived (:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
 acknowledged only if the shared sequencer let this client finish its timestamp.
 
-*Company.* The processes that lock rows where others see it (:mod:`tique.query.rereading`) do so while there are others. Each
+*Company.* The processes that lock rows where others see it (:mod:`tique.query.transaction.rereading`) do so while there are others. Each
 answer to the question for a snapshot says how many there are, so that it costs no round trip. A process
 has joined before it asks for its first snapshot, and each statement of READ COMMITTED asks for its own. So of
 two statements in two processes, each of which began when both processes had joined, both know of
@@ -63,11 +63,11 @@ from tique._translation import given_up
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
 from tique.timeline.recovery import Restored, prunable, restore
+from tique_backends.catalog.managed import MANAGED
+from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import MANAGED
 from tique_backends.records import CommitRecord
 from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
-from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

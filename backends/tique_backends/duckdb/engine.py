@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING
 import duckdb
 from typing_extensions import override
 
-from tique_backends.duckdb import attaching, introspection, macros, purity
-from tique_backends.duckdb.arrow import (
-    has_arrow_type,
-    is_kept,
-    reads_alike,
-    rows_to_arrow,
-)
+from tique_backends.catalog.managed import managed_tables, number_caches
+from tique_backends.concurrency.inherited import noted
+from tique_backends.duckdb.catalog import attaching, introspection, macros, purity
+from tique_backends.duckdb.catalog.paths import resolve
+from tique_backends.duckdb.catalog.unique_indexes import UNIQUE_INDEXES
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import (
     DuckDBForms,
@@ -32,27 +30,28 @@ from tique_backends.duckdb.forms import (
     newest_in_order,
     version_columns,
 )
-from tique_backends.duckdb.keeping import is_kept_as_text
-from tique_backends.duckdb.keyless import (
+from tique_backends.duckdb.log import APPEND, COMMITS, replay_statement
+from tique_backends.duckdb.sessions.log_session import LogSession
+from tique_backends.duckdb.sessions.session import DuckDBSession
+from tique_backends.duckdb.sessions.settings import RULES, check_options
+from tique_backends.duckdb.values.arrow import (
+    has_arrow_type,
+    is_kept,
+    reads_alike,
+    rows_to_arrow,
+)
+from tique_backends.duckdb.values.keyless import (
     FLOATS,
     among_counted,
     counted,
     images,
     numbered,
 )
-from tique_backends.duckdb.log import APPEND, COMMITS, replay_statement
-from tique_backends.duckdb.log_session import LogSession
-from tique_backends.duckdb.paths import resolve
-from tique_backends.duckdb.session import DuckDBSession
-from tique_backends.duckdb.settings import RULES, check_options
-from tique_backends.duckdb.unique_indexes import UNIQUE_INDEXES
-from tique_backends.duckdb.zones import Zones
+from tique_backends.duckdb.values.text_values import is_kept_as_text
+from tique_backends.duckdb.values.zones import Zones
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
-from tique_backends.gaps import by_columns, is_partial, whole_in_keys
-from tique_backends.inherited import noted
-from tique_backends.managed import managed_tables, number_caches
 from tique_backends.names import (
     cache_label,
     cache_name,
@@ -62,7 +61,8 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.records import ResultColumn, Row, Statistics
-from tique_rewriter.plan import Beside
+from tique_backends.rows.gaps import by_columns, is_partial, whole_in_keys
+from tique_rewriter.plans.plan import Beside
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tique_backends.duckdb.keeping import kept_list
-from tique_backends.duckdb.keyless import images, same_rows
-from tique_backends.duckdb.literals import (
+from tique_backends.duckdb.values.keyless import images, same_rows
+from tique_backends.duckdb.values.literals import (
     INTEGERS,
     converted,
     listed,
     literal,
     plain_literal,
 )
+from tique_backends.duckdb.values.text_values import kept_list
 from tique_backends.forms import Forms, difference, together
 from tique_backends.names import (
     cache_name,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.duckdb.literals import converted, plain_text
+from tique_backends.duckdb.values.literals import converted, plain_text
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.records import MISSING, CommitRecord
 

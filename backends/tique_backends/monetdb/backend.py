@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.location import Location, Server
-from tique_backends.monetdb.connection import DEFAULT_PORT, Address
 from tique_backends.monetdb.engine import MonetDBEngine
+from tique_backends.monetdb.sessions.connection import DEFAULT_PORT, Address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

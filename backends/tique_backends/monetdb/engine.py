@@ -17,36 +17,37 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends import foreign_keys
+from tique_backends.catalog import foreign_keys
+from tique_backends.catalog.managed import managed_tables, number_caches
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import managed_tables, number_caches
-from tique_backends.monetdb import folding, introspection
-from tique_backends.monetdb.forms import ApartForms, MonetDBForms
-from tique_backends.monetdb.functions import (
+from tique_backends.monetdb import folding
+from tique_backends.monetdb.catalog import introspection
+from tique_backends.monetdb.catalog.functions import (
     OF_ROWS,
     SHADOWED,
     functions,
     hidden_calls,
 )
-from tique_backends.monetdb.inserting import insert
+from tique_backends.monetdb.catalog.paths import resolve
+from tique_backends.monetdb.catalog.widening import widening
+from tique_backends.monetdb.forms import ApartForms, MonetDBForms
 from tique_backends.monetdb.log import NOW, unfenced
 from tique_backends.monetdb.names import version_columns
-from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
-from tique_backends.monetdb.paths import resolve
 from tique_backends.monetdb.sequencer import MonetDBSequencer
-from tique_backends.monetdb.session import MonetDBSession
-from tique_backends.monetdb.settings import RULES
-from tique_backends.monetdb.types import (
+from tique_backends.monetdb.sessions.owner import OWNER_SCHEMA, Ownership
+from tique_backends.monetdb.sessions.session import MonetDBSession
+from tique_backends.monetdb.sessions.settings import RULES
+from tique_backends.monetdb.values.inserting import insert
+from tique_backends.monetdb.values.types import (
     is_kept_as_text,
     reads_alike,
     rows_to_arrow,
 )
-from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
 from tique_backends.records import ResultColumn, Row, Statistics
-from tique_backends.server_engine import ServerEngine
-from tique_rewriter.plan import Beside
+from tique_backends.servers.server_engine import ServerEngine
+from tique_rewriter.plans.plan import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.forms import Forms
-    from tique_backends.monetdb.connection import Address
+    from tique_backends.monetdb.sessions.connection import Address
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tique_backends.gaps import by_columns, completed, is_partial
-from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
+from tique_backends.monetdb.values.inserting import insert
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -20,15 +19,16 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.replaying import excluded_stamps, whole_versions
-from tique_backends.server_forms import newest
+from tique_backends.rows.gaps import by_columns, completed, is_partial
+from tique_backends.servers.replaying import excluded_stamps, whole_versions
+from tique_backends.servers.server_forms import newest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from tique_backends.aside import Aside
-    from tique_backends.monetdb.session import MonetDBSession
+    from tique_backends.monetdb.sessions.session import MonetDBSession
     from tique_backends.records import Row
+    from tique_backends.servers.aside import Aside
     from tique_rewriter.schema import Table
 
 _PIECE = "tmp.tique_piece"

@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique_backends.forms import together
-from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.names import comparable, same_rows, stage_name
-from tique_backends.monetdb.types import INTEGERS, is_text, text_length
+from tique_backends.monetdb.values.literals import quoted, typed
+from tique_backends.monetdb.values.types import INTEGERS, is_text, text_length
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -47,7 +47,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.server_forms import ServerForms
+from tique_backends.servers.server_forms import ServerForms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

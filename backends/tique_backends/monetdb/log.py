@@ -5,7 +5,7 @@ flush; the cache tables are filled from memory later and, after a crash, from he
 MonetDB's own JSON functions cannot split an array into rows: entries are read in
 Python.
 
-An entry is a list of ``[cts, txid, …]``, followed by :mod:`tique_backends.logged`'s
+An entry is a list of ``[cts, txid, …]``, followed by :mod:`tique_backends.servers.logged`'s
 form.
 """
 
@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.logged import (
+from tique_backends.monetdb.values.literals import assigned
+from tique_backends.records import MISSING
+from tique_backends.servers.logged import (
     LoggedCommit,
     content,
     encoded_value,
     records_of,
     versions_of,
 )
-from tique_backends.monetdb.literals import assigned
-from tique_backends.records import MISSING
-from tique_backends.replaying import fences
+from tique_backends.servers.replaying import fences
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
-    from tique_backends.aside import Aside
     from tique_backends.records import CommitRecord, Row
+    from tique_backends.servers.aside import Aside
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from tique_backends.monetdb.literals import read_as
-from tique_backends.monetdb.types import is_text
+from tique_backends.monetdb.values.literals import read_as
+from tique_backends.monetdb.values.types import is_text
 from tique_backends.names import quote, stage_label
 
 if TYPE_CHECKING:

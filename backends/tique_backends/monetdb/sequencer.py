@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import override
 
+from tique_backends.concurrency.pool import Pool
+from tique_backends.concurrency.retrying import persist
 from tique_backends.errors import (
     ConflictError,
     EngineError,
     ErrorKind,
 )
-from tique_backends.leased_locks import DEADLOCK, GONE, INTERRUPTED, LeasedLocks
 from tique_backends.monetdb.log import decode_commits, logged_commits
-from tique_backends.monetdb.owner import OWN_SERIAL
-from tique_backends.monetdb.reply import read_reply
-from tique_backends.monetdb.session import MonetDBSession
+from tique_backends.monetdb.sessions.owner import OWN_SERIAL
+from tique_backends.monetdb.sessions.reply import read_reply
+from tique_backends.monetdb.sessions.session import MonetDBSession
 from tique_backends.names import cache_label, quote
-from tique_backends.pool import Pool
-from tique_backends.retrying import persist
-from tique_backends.row_locks import RowsLockedError
+from tique_backends.servers.leased_locks import DEADLOCK, GONE, INTERRUPTED, LeasedLocks
+from tique_backends.servers.row_locks import RowsLockedError
 from tique_backends.sharing import (
     Anchor,
     FencedError,
@@ -44,10 +44,10 @@ from tique_udfs.monetdb import FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-    from tique_backends.monetdb.connection import Connection
-    from tique_backends.monetdb.owner import Ownership
+    from tique_backends.monetdb.sessions.connection import Connection
+    from tique_backends.monetdb.sessions.owner import Ownership
     from tique_backends.records import CommitRecord, Row
-    from tique_backends.row_locks import RowLocks
+    from tique_backends.servers.row_locks import RowLocks
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 

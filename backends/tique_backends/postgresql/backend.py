@@ -11,11 +11,11 @@ import psycopg.pq
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.location import Location, Server
-from tique_backends.postgresql.connection import Address
+from tique_backends.postgresql.catalog.installing import FORMS
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.guests import GuestEngine, is_guest
-from tique_backends.postgresql.installing import FORMS
-from tique_backends.postgresql.presence import Presence
+from tique_backends.postgresql.sessions.connection import Address
+from tique_backends.postgresql.sessions.presence import Presence
 from tique_backends.records import Statistics
 
 if TYPE_CHECKING:

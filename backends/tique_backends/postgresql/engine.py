@@ -15,46 +15,58 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from tique_backends import foreign_keys
+from tique_backends.catalog import foreign_keys
+from tique_backends.catalog.managed import managed_tables, number_caches
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import managed_tables, number_caches
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
-from tique_backends.postgresql import folding, introspection, purity
-from tique_backends.postgresql.bounds import STORED
-from tique_backends.postgresql.forms import PostgreSQLForms
-from tique_backends.postgresql.functions import Volatility, functions, hidden_calls
-from tique_backends.postgresql.installing import (
+from tique_backends.postgresql import folding
+from tique_backends.postgresql.catalog import introspection, purity
+from tique_backends.postgresql.catalog.functions import (
+    Volatility,
+    functions,
+    hidden_calls,
+)
+from tique_backends.postgresql.catalog.installing import (
     Form,
     expect_nobody_of_before,
     expect_rights_of_owner,
     guests_script,
     readable_as,
 )
-from tique_backends.postgresql.keeping import KEEPING_ATTRIBUTES, is_kept, is_own
-from tique_backends.postgresql.literals import quoted
+from tique_backends.postgresql.catalog.paths import path_locked, resolve, without_path
+from tique_backends.postgresql.catalog.unique_indexes import (
+    UNIQUE_INDEXES,
+    expect_hashes,
+)
+from tique_backends.postgresql.catalog.views import views
+from tique_backends.postgresql.forms import PostgreSQLForms
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.names import stage_name
-from tique_backends.postgresql.paths import path_locked, resolve, without_path
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
-from tique_backends.postgresql.session import PostgreSQLSession
-from tique_backends.postgresql.settings import RULES
-from tique_backends.postgresql.transactions import LOCK_PATIENCE
-from tique_backends.postgresql.types import (
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
+from tique_backends.postgresql.sessions.settings import RULES
+from tique_backends.postgresql.sessions.transactions import LOCK_PATIENCE
+from tique_backends.postgresql.values.bounds import STORED
+from tique_backends.postgresql.values.literals import quoted
+from tique_backends.postgresql.values.text_values import (
+    KEEPING_ATTRIBUTES,
+    is_kept,
+    is_own,
+)
+from tique_backends.postgresql.values.types import (
     is_number,
     rows_to_arrow,
     survives_python,
 )
-from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES, expect_hashes
-from tique_backends.postgresql.views import views
-from tique_backends.server_engine import ServerEngine
+from tique_backends.servers.server_engine import ServerEngine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set
 
     import pyarrow
 
-    from tique_backends.postgresql.presence import Presence
+    from tique_backends.postgresql.sessions.presence import Presence
     from tique_backends.records import ResultColumn, Row, Statistics
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View

@@ -10,7 +10,7 @@ from tique_backends.errors import (
     EngineError,
     ErrorKind,
 )
-from tique_backends.postgresql.limits import OVERDUE, TOO_SLOW
+from tique_backends.postgresql.sessions.limits import OVERDUE, TOO_SLOW
 from tique_backends.sharing import FencedError, OverdueError
 
 _KINDS = {

@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
-from tique_backends.gaps import by_columns, completed, is_partial
-from tique_backends.logged import versions_of
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -37,21 +35,23 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.postgresql.literals import array_parameters, arrays, quoted
+from tique_backends.postgresql.catalog.paths import path_locked
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import image, images, same_rows
-from tique_backends.postgresql.paths import path_locked
-from tique_backends.postgresql.types import is_exact
-from tique_backends.replaying import excluded_stamps, whole_versions
-from tique_backends.server_forms import newest
+from tique_backends.postgresql.values.literals import array_parameters, arrays, quoted
+from tique_backends.postgresql.values.types import is_exact
+from tique_backends.rows.gaps import by_columns, completed, is_partial
+from tique_backends.servers.logged import versions_of
+from tique_backends.servers.replaying import excluded_stamps, whole_versions
+from tique_backends.servers.server_forms import newest
 from tique_backends.sharing import UnstoredRowError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from tique_backends.aside import Aside
-    from tique_backends.postgresql.session import PostgreSQLSession
+    from tique_backends.postgresql.sessions.session import PostgreSQLSession
     from tique_backends.records import Row
+    from tique_backends.servers.aside import Aside
     from tique_rewriter.schema import Table
 
 _GIVEN = "OVERRIDING SYSTEM VALUE"

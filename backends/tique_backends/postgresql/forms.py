@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique_backends.names import cache_name, key_list, quote, storage_name
-from tique_backends.postgresql.literals import (
+from tique_backends.postgresql.names import images, same_rows, stage_name, still_there
+from tique_backends.postgresql.values.literals import (
     array_parameter,
     array_parameters,
     arrays,
@@ -19,9 +20,8 @@ from tique_backends.postgresql.literals import (
     rows_of,
     typed,
 )
-from tique_backends.postgresql.names import images, same_rows, stage_name, still_there
-from tique_backends.postgresql.types import INTEGERS, assigned, comparable_type
-from tique_backends.server_forms import ServerForms
+from tique_backends.postgresql.values.types import INTEGERS, assigned, comparable_type
+from tique_backends.servers.server_forms import ServerForms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -47,8 +47,8 @@ from tique_backends.postgresql.sequencer import (
     rows_of,
     unless_held_up,
 )
-from tique_backends.postgresql.session import PostgreSQLSession
-from tique_backends.server_forms import newest_staged
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
+from tique_backends.servers.server_forms import newest_staged
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, SharedSnapshot
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from tique_backends.postgresql.presence import Presence
+    from tique_backends.postgresql.sessions.presence import Presence
     from tique_backends.records import CommitRecord, Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table

@@ -1,4 +1,4 @@
-"""The commit log: one row per commit, its content in JSON (:mod:`tique_backends.logged`).
+"""The commit log: one row per commit, its content in JSON (:mod:`tique_backends.servers.logged`).
 
 A commit is one row of ``tique.log``, because its costs are a statement and a flush;
 the cache tables are filled from memory later and, after a crash, from here.
@@ -11,14 +11,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.logged import content, encoded_value, logged_commit
+from tique_backends.servers.logged import content, encoded_value, logged_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tique_backends.aside import Aside
-    from tique_backends.logged import LoggedCommit
     from tique_backends.records import CommitRecord, Row
+    from tique_backends.servers.aside import Aside
+    from tique_backends.servers.logged import LoggedCommit
 
 NOW = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
 """When a commit was logged, in microseconds: the server's clock is one for all clients."""

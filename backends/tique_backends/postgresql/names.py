@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_backends.names import cache_name, quote
-from tique_backends.postgresql.literals import quoted
-from tique_backends.postgresql.types import is_exact
+from tique_backends.postgresql.values.literals import quoted
+from tique_backends.postgresql.values.types import is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

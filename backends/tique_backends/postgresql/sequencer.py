@@ -29,24 +29,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.aside import SetAside
+from tique_backends.concurrency.pool import Pool
 from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.leased_locks import LeasedLocks
-from tique_backends.logged import records_of
-from tique_backends.pool import Pool
 from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
-from tique_backends.postgresql.presence import (
+from tique_backends.postgresql.sessions.presence import (
     ALIVE,
     HERE,
     LOCK_OF_MARK,
     LOCKS,
     sessions,
 )
-from tique_backends.postgresql.session import PostgreSQLSession
-from tique_backends.postgresql.transactions import LOCK_PATIENCE
-from tique_backends.row_locks import RowsLockedError
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
+from tique_backends.postgresql.sessions.transactions import LOCK_PATIENCE
+from tique_backends.servers.aside import SetAside
+from tique_backends.servers.leased_locks import LeasedLocks
+from tique_backends.servers.logged import records_of
+from tique_backends.servers.row_locks import RowsLockedError
 from tique_backends.sharing import (
     Anchor,
     Appended,
@@ -67,10 +67,10 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from tique_backends.leased_locks import Request
-    from tique_backends.postgresql.presence import Presence
+    from tique_backends.postgresql.sessions.presence import Presence
     from tique_backends.records import CommitRecord, Row
-    from tique_backends.row_locks import RowLocks
+    from tique_backends.servers.leased_locks import Request
+    from tique_backends.servers.row_locks import RowLocks
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 

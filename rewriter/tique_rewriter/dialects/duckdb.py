@@ -12,7 +12,7 @@ from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.registry import Registry
-from tique_rewriter.tokens import (
+from tique_rewriter.text.tokens import (
     ALONE,
     DOUBLED,
     ESCAPED,

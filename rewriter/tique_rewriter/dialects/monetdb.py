@@ -17,10 +17,10 @@ from sqlglot.tokens import Tokenizer
 
 from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
-from tique_rewriter.identity import ALWAYS, AUTO_INCREMENT
 from tique_rewriter.kinds import definitions, rows, sessions
+from tique_rewriter.kinds.define.identity import ALWAYS, AUTO_INCREMENT
 from tique_rewriter.kinds.registry import Registry
-from tique_rewriter.tokens import DOUBLED, ESCAPED, UNICODE_WORD, token_pattern
+from tique_rewriter.text.tokens import DOUBLED, ESCAPED, UNICODE_WORD, token_pattern
 
 
 class MonetDB(Postgres):

@@ -23,10 +23,10 @@ from sqlglot.dialects.postgres import Postgres
 
 from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
-from tique_rewriter.identity import ALWAYS, BY_DEFAULT
 from tique_rewriter.kinds import definitions, rows, sessions
+from tique_rewriter.kinds.define.identity import ALWAYS, BY_DEFAULT
 from tique_rewriter.kinds.registry import Registry
-from tique_rewriter.tokens import (
+from tique_rewriter.text.tokens import (
     ALONE,
     DOUBLED,
     ESCAPED,

@@ -7,7 +7,7 @@ and the extension.
 
 from __future__ import annotations
 
-from tique_rewriter.plan import DRIVERS_OWN
+from tique_rewriter.plans.plan import DRIVERS_OWN
 
 _SCHEMA = "(SELECT n.oid FROM pg_catalog.pg_namespace AS n WHERE n.nspname = 'tique')"
 _TEMPORARY = r"relpersistence = 't' AND c.relname ~ '^_?tique_'"

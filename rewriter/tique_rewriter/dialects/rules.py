@@ -26,7 +26,7 @@ class Lexicon:
     Parameters
     ----------
     tokens
-        Matches a token, whose kind is the group's name: :mod:`tique_rewriter.tokens`.
+        Matches a token, whose kind is the group's name: :mod:`tique_rewriter.text.tokens`.
     divided
         Operators of which the parser makes several tokens, with the same meaning.
     interesting
@@ -103,7 +103,7 @@ class Rules:
         The schema of temporary tables, in small letters.
     ends_temporaries
         What may become of their rows when a transaction ends (ON COMMIT …), as
-        :class:`~tique_rewriter.temporary.OnCommit` has it; the first if nothing is said.
+        :class:`~tique_rewriter.kinds.define.temporary.OnCommit` has it; the first if nothing is said.
     first_rows_stay
         Whether ON COMMIT DELETE ROWS leaves the rows of the transaction that created the
         table, until another one changes it.
@@ -141,7 +141,7 @@ class Rules:
         beside a semi join.
     types
         Matches the types that a column may be given, as
-        :func:`~tique_rewriter.values.normal_type` writes them; None for any.
+        :func:`~tique_rewriter.local.values.normal_type` writes them; None for any.
     checks
         Whether the engine has CHECK constraints.
     deferrable
@@ -306,7 +306,7 @@ class Rules:
         in the schema of the view or table first.
     serials
         The integer types of columns with a sequence of their own, by the names that
-        these have, as :func:`~tique_rewriter.values.normal_type` writes them.
+        these have, as :func:`~tique_rewriter.local.values.normal_type` writes them.
     serial_is_key
         Whether such a column is the primary key.
     identities
@@ -319,7 +319,7 @@ class Rules:
         Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
         The catalog's name of a type, given its text, where
-        :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
+        :func:`~tique_rewriter.local.values.kind_of` would take it for another engine's.
     type_spellings
         The catalog's name, in capitals, by each other name of a type.
     """

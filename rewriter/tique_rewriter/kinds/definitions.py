@@ -5,40 +5,51 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tique_rewriter.alter import plan_alter
-from tique_rewriter.create_as import (
+from tique_rewriter.kinds.define.alter import plan_alter
+from tique_rewriter.kinds.define.create_as import (
     before_data_clause,
     is_from_query,
     plan_create_as,
 )
-from tique_rewriter.cursor import Cursor
-from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
-from tique_rewriter.defining_functions import plan_extension, plan_function, plan_macro
-from tique_rewriter.definition import plan_create_table
-from tique_rewriter.kinds.registry import Kind, phrases
-from tique_rewriter.materialized import plan_create_materialized, plan_refresh
-from tique_rewriter.objects import plan_alter_index, plan_object
-from tique_rewriter.privileges import plan_default_privileges, plan_grant
-from tique_rewriter.source import Source
-from tique_rewriter.temporary import (
+from tique_rewriter.kinds.define.ddl import (
+    plan_create_index,
+    plan_drop_index,
+    plan_drop_table,
+)
+from tique_rewriter.kinds.define.defining_functions import (
+    plan_extension,
+    plan_function,
+    plan_macro,
+)
+from tique_rewriter.kinds.define.definition import plan_create_table
+from tique_rewriter.kinds.define.materialized import (
+    plan_create_materialized,
+    plan_refresh,
+)
+from tique_rewriter.kinds.define.objects import plan_alter_index, plan_object
+from tique_rewriter.kinds.define.privileges import plan_default_privileges, plan_grant
+from tique_rewriter.kinds.define.temporary import (
     plan_create_temporary,
     plan_drop_temporary_views,
     plan_temporary_view,
 )
-from tique_rewriter.types import plan_comment, plan_type
-from tique_rewriter.views import (
+from tique_rewriter.kinds.define.types import plan_comment, plan_type
+from tique_rewriter.kinds.define.views import (
     WithViews,
     plan_alter_view,
     plan_create_view,
     plan_drop_view,
 )
+from tique_rewriter.kinds.registry import Kind, phrases
+from tique_rewriter.text.cursor import Cursor
+from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tique_rewriter.kinds.planner import Planner
     from tique_rewriter.kinds.registry import Tag
-    from tique_rewriter.plan import Plan
+    from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Catalog
 
 

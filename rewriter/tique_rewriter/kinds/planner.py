@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tique_rewriter.copying import plan_copy
-from tique_rewriter.create_as import into_of, plan_select_into
-from tique_rewriter.hidden_calls import check_defaults, check_statement
-from tique_rewriter.insert import plan_insert
-from tique_rewriter.kinds.registry import registry_of
-from tique_rewriter.locking import (
+from tique_rewriter.kinds.change.copying import plan_copy
+from tique_rewriter.kinds.change.insert import plan_insert
+from tique_rewriter.kinds.change.merging import plan_merge
+from tique_rewriter.kinds.change.modify import plan_delete, plan_update
+from tique_rewriter.kinds.change.truncate import plan_truncate
+from tique_rewriter.kinds.change.view_changes import through_view
+from tique_rewriter.kinds.change.with_changes import (
+    has_changes,
+    plan_changing_with,
+    verb_after_with,
+)
+from tique_rewriter.kinds.define.create_as import into_of, plan_select_into
+from tique_rewriter.kinds.define.temporary import Lasting
+from tique_rewriter.kinds.define.views import WithViews
+from tique_rewriter.kinds.query.locking import (
     has_lock_clause,
     has_locking_member,
     has_locking_subquery,
@@ -18,31 +27,22 @@ from tique_rewriter.locking import (
     plan_locking_subqueries,
     without_rows,
 )
-from tique_rewriter.merging import plan_merge
-from tique_rewriter.modify import plan_delete, plan_update
-from tique_rewriter.placeholders import number_placeholders
-from tique_rewriter.qualified import without_database, without_schemas
-from tique_rewriter.query import plan_query
-from tique_rewriter.source import Source
-from tique_rewriter.table_queries import is_table_query, written_as_select
-from tique_rewriter.temporary import Lasting
-from tique_rewriter.truncate import plan_truncate
-from tique_rewriter.view_changes import through_view
-from tique_rewriter.views import WithViews
-from tique_rewriter.with_changes import (
-    has_changes,
-    plan_changing_with,
-    verb_after_with,
-)
+from tique_rewriter.kinds.query.query import plan_query
+from tique_rewriter.kinds.query.table_queries import is_table_query, written_as_select
+from tique_rewriter.kinds.registry import registry_of
+from tique_rewriter.safety.hidden_calls import check_defaults, check_statement
+from tique_rewriter.scope.qualified import without_database, without_schemas
+from tique_rewriter.text.placeholders import number_placeholders
+from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.errors import UnsupportedSQL
-    from tique_rewriter.placeholders import Lexed
-    from tique_rewriter.plan import Plan
+    from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Catalog, Definitions
+    from tique_rewriter.text.placeholders import Lexed
 
 _CHANGES: dict[str, Callable[[Source, Catalog], Plan]] = {
     "INSERT": plan_insert,

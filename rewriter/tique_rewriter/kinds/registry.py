@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tique_rewriter.kinds.planner import Planner
-    from tique_rewriter.plan import Plan
-    from tique_rewriter.source import Source
+    from tique_rewriter.plans.plan import Plan
+    from tique_rewriter.text.source import Source
 
     Reader = Callable[[Source, Planner], Plan]
     Tag = str | Callable[[Source], str]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.change_plans import ChangingWith
-from tique_rewriter.cursor import Cursor
+from tique_rewriter.kinds.change.with_changes import verb_after_with
+from tique_rewriter.kinds.query.locking import has_locking_subquery
 from tique_rewriter.kinds.registry import Kind, phrases, registry_of
-from tique_rewriter.locking import has_locking_subquery
-from tique_rewriter.plan import Explain, LockingSelect
-from tique_rewriter.session import SessionPlan, rest_of
-from tique_rewriter.source import Source
-from tique_rewriter.with_changes import verb_after_with
+from tique_rewriter.kinds.session.session import SessionPlan, rest_of
+from tique_rewriter.plans.change_plans import ChangingWith
+from tique_rewriter.plans.plan import Explain, LockingSelect
+from tique_rewriter.text.cursor import Cursor
+from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.attaching import plan_attaching
-from tique_rewriter.control import plan_control
+from tique_rewriter.kinds.define.maintenance import plan_maintenance, plan_tidying
 from tique_rewriter.kinds.registry import Kind, phrases
-from tique_rewriter.maintenance import plan_maintenance, plan_tidying
-from tique_rewriter.session import (
+from tique_rewriter.kinds.session.calls import plan_notify
+from tique_rewriter.kinds.session.control import plan_control
+from tique_rewriter.kinds.session.cursors import plan_cursor
+from tique_rewriter.kinds.session.describe import plan_description, plan_variable
+from tique_rewriter.kinds.session.prepare import (
+    plan_deallocate,
+    plan_execute,
+    plan_prepare,
+)
+from tique_rewriter.kinds.session.session import (
     plan_discard,
     plan_set_constraints,
     plan_setting,
     plan_use,
     rest_of,
 )
-from tique_rewriter.session_calls import plan_notify
-from tique_rewriter.session_cursors import plan_cursor
-from tique_rewriter.session_describe import plan_description, plan_variable
-from tique_rewriter.session_prepare import plan_deallocate, plan_execute, plan_prepare
+from tique_rewriter.safety.attaching import plan_attaching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tique_rewriter.kinds.planner import Planner
-    from tique_rewriter.plan import Plan
+    from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Catalog
-    from tique_rewriter.source import Source
+    from tique_rewriter.text.source import Source
 
 
 def _plan_variable(source: Source, planner: Planner) -> Plan:

@@ -1,0 +1,1 @@
+"""What engines' catalogs, and tique's own schema, say of tables."""

@@ -1,0 +1,1 @@
+"""Threads, forks, signals, and statements that are tried again."""

@@ -1,0 +1,1 @@
+"""MonetDB's catalog."""

@@ -1,0 +1,1 @@
+"""PostgreSQL's catalog, and the objects that tique makes in it."""

@@ -1,0 +1,1 @@
+"""Values in PostgreSQL's forms."""

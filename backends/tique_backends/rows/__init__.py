@@ -1,0 +1,1 @@
+"""Rows that came from an engine, and are looked at later."""

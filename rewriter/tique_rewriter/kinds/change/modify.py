@@ -1,0 +1,309 @@
+"""Plans of UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.errors import DuplicateAlias
+from tique_rewriter.kinds.change.assignments import plan_assignments
+from tique_rewriter.kinds.change.clauses import find_clause, plan_returning
+from tique_rewriter.kinds.change.joined import plan_joined_returning
+from tique_rewriter.kinds.query.query import references_of
+from tique_rewriter.local.comparisons import keyed_row
+from tique_rewriter.plans.change_plans import Delete, Returning, SearchedChange, Update
+from tique_rewriter.scope.bindings import (
+    Scope,
+    bindings_of,
+    conditions_of,
+    equalities,
+    scope_of,
+    select_bindings,
+)
+from tique_rewriter.scope.references import Read, Reads, find_reads, table_span
+from tique_rewriter.scope.relations import with_joins
+from tique_rewriter.tree.shape import clause_words, starts_at
+
+if TYPE_CHECKING:
+    from tique_rewriter.plans.change_plans import JoinedReturning
+    from tique_rewriter.plans.plan import Comparison, Operand, Reference
+    from tique_rewriter.plans.text import Text
+    from tique_rewriter.schema import Catalog
+    from tique_rewriter.text.source import Source, Word
+
+_Planned = TypeVar("_Planned", bound=SearchedChange)
+
+_CLAUSES = ("SET", "WHERE", "RETURNING")
+_KNOWN = frozenset({"this", "expressions", "from_", "using", "where", "returning"})
+_PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "with_": ("WITH before the statement", ("WITH",), "write WITH in a subquery"),
+    "order": ("ORDER BY", ("ORDER",), ""),
+    "limit": ("LIMIT", ("LIMIT",), "use WHERE key IN (SELECT … LIMIT …)"),
+}
+
+
+class _Change:
+    """The common part of UPDATE and DELETE: a target, WHERE and RETURNING.
+
+    ``words`` are those before RETURNING; that with the number ``start`` stands after the
+    target, ``last`` is WHERE's or how many there are. ``joined`` are the relations that UPDATE … FROM
+    or DELETE … USING joins with the target.
+    """
+
+    def __init__(self, source: Source, catalog: Catalog, kind: type[exp.Expr]) -> None:
+        self.source = source
+        if source.keywords()[:1] == ["DELETE"] and source.keywords()[1:2] != ["FROM"]:
+            raise source.syntax("DELETE without FROM", source.words[0].start)
+        self.tree = source.parse()
+        if not isinstance(self.tree, kind):
+            raise source.unsupported("this statement", source.words[0].start)
+        for part, value in self.tree.args.items():
+            if value and part not in _KNOWN:
+                construct, keywords, advice = _PARTS.get(
+                    part, (part.strip("_").upper(), (), "")
+                )
+                raise source.unsupported(construct, source.find(*keywords), advice)
+        _check_order(source, self.tree)
+        self.words = source.words
+        if self.tree.args.get("returning"):
+            self.words = source.words[: find_clause(source, self.tree, "RETURNING")]
+        node = self.tree.this
+        if not isinstance(node, exp.Table) or node.args.get("joins"):
+            raise source.unsupported("a list of tables", source.words[0].start)
+        if node.args.get("alias") and node.args["alias"].args.get("columns"):
+            raise source.unsupported(
+                "an alias with columns", node.parts[0].meta["start"]
+            )
+        self.joined = self._joined()
+        self.reads = self._find_reads(node, catalog)
+        target = self.reads.of(node)
+        if target is None:
+            raise source.unsupported("the changed table", source.words[0].start)
+        self.target: Read = target
+        _, self._name_end = table_span(source, node)
+        self.start = source.number(self._name_end)
+        self.last = _number_of(self.words, "WHERE", self.start)
+        self.scope: Scope = scope_of([node, *self.joined], self.reads)
+        self._check_joined()
+
+    def _joined(self) -> list[exp.Expr]:
+        from_ = self.tree.args.get("from_")
+        using: list[exp.Expr] = self.tree.args.get("using") or []
+        return with_joins([*([from_.this] if from_ is not None else ()), *using])
+
+    def _check_joined(self) -> None:
+        """Refuse joined relations where they could mean something else than natively."""
+        if not self.joined:
+            return
+        missing = self.source.rules.refused_parts.get(type(self.tree), {}).get("using")
+        if missing is not None:
+            construct, keywords = missing
+            raise self.source.unsupported(
+                construct, self.source.find(*keywords), "use a subquery"
+            )
+        names = [each.alias_or_name.lower() for each in self.joined]
+        if self.target.name in names:
+            raise self.source.error(
+                DuplicateAlias,
+                f'the name "{self.target.name}" of two tables',
+                starts_at(self.joined[names.index(self.target.name)]),
+                "give an alias",
+            )
+
+    def joined_from(self, start: int, keyword: str) -> int:
+        """Return the number of the word that begins the list of joined relations.
+
+        The words from number ``start`` on are looked at; it is the number of words if
+        nothing is joined.
+        """
+        words = self.words
+        if not self.joined:
+            return len(words)
+        found = [
+            number
+            for number in range(start, len(words))
+            if words[number].keyword == keyword
+            and words[number].depth == 0
+            and words[number - 1].keyword != "DISTINCT"
+        ]
+        if not found or words[found[0]].start > starts_at(self.joined[0]):
+            raise self.source.unsupported(
+                f"the way {keyword} is written", starts_at(self.joined[0])
+            )
+        return found[0]
+
+    def _cut_joined(self, first: int, last: int) -> Text:
+        """The relations after word ``first``, before word ``last``, as the plan has them."""
+        if not self.joined:
+            return ()
+        start, end = self.words[first + 1].start, self.words[last - 1].end
+        return self.source.cut(start, end, self.reads.marks)
+
+    def _find_reads(self, node: exp.Table, catalog: Catalog) -> Reads:
+        parts = [node, *self.tree.expressions]
+        if self.tree.args.get("from_"):
+            parts.append(self.tree.args["from_"])
+        parts += self.tree.args.get("using") or ()
+        parts += [
+            part for part in (self.where, self.tree.args.get("returning")) if part
+        ]
+        return find_reads(self.source, parts, catalog, node)
+
+    @property
+    def where(self) -> exp.Expr | None:
+        where: exp.Expr | None = self.tree.args.get("where")
+        return where
+
+    @property
+    def parameters(self) -> int:
+        return self.source.parameters_before(self.words[-1].end)
+
+    @property
+    def qualifier(self) -> str:
+        return self.target.qualifier
+
+    @cached_property
+    def joined_returning(self) -> JoinedReturning | None:
+        rules = self.source.rules
+        if not (
+            self.joined and rules.returns_joined and self.tree.args.get("returning")
+        ):
+            return None
+        words = self.source.words[len(self.words) + 1 :]
+        return plan_joined_returning(
+            self.source, self.tree, words, self.target, self.joined, self.reads
+        )
+
+    @property
+    def returning(self) -> Returning | None:
+        if self.joined_returning is not None:
+            return None
+        return plan_returning(self.source, self.tree, self.target, self.reads.marks)
+
+    @property
+    def keyed_row(
+        self,
+    ) -> tuple[tuple[Operand, ...] | None, tuple[Comparison, ...]]:
+        if self.joined:
+            return None, ()
+        found = keyed_row(self.source, self.scope, self.where, self.target)
+        return (None, ()) if found is None else found
+
+    @property
+    def is_bound(self) -> bool:
+        if self.joined:
+            return False
+        bound = equalities(
+            self.source, self.scope, conditions_of(self.where), self.target
+        )
+        return bound is not None and len(self.reads.reads) == 1
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        bindings = select_bindings(self.source, self.tree, self.reads)
+        own = bindings_of(self.source, self.scope, conditions_of(self.where))
+        whole = [self.target]
+        if self.joined_returning is not None:
+            whole += [read for read in map(self.reads.of, self.joined) if read]
+        joined = self.target if self.joined else None
+        return references_of(self.reads, bindings | own, [self.tree], whole, joined)
+
+    def plan(
+        self, kind: type[_Planned], first: int, joins: int, **others: Any
+    ) -> _Planned:
+        """Return the plan, whose rows are `` FROM <hole> <alias>, <joined> <where>``.
+
+        The alias stands before word ``first``, ``joins`` begins the joined relations.
+        ``others`` are fields that the kind has of its own.
+        """
+        source, words, marks = self.source, self.words, self.reads.marks
+        hole = source.cut(self.target.span.start, self.target.span.end, marks)
+        rows: Text = (" FROM ", *hole)
+        if first > self.start:
+            rows += source.cut(self._name_end, words[first - 1].end)
+        if joined := self._cut_joined(joins, self.last):
+            rows += (", ", *joined)
+        if self.last < len(words):
+            where = source.cut(words[self.last].start, words[-1].end, marks)
+            rows += (" ", *where)
+        key, comparisons = self.keyed_row
+        return kind(
+            self.parameters,
+            self.references,
+            self.target.table,
+            rows,
+            self.qualifier,
+            key,
+            self.is_bound,
+            self.returning,
+            is_joined=bool(self.joined),
+            joined_returning=self.joined_returning,
+            comparisons=comparisons,
+            **others,
+        )
+
+
+def plan_update(source: Source, catalog: Catalog) -> Update:
+    """Return the plan of an UPDATE."""
+    change = _Change(source, catalog, exp.Update)
+    words = change.words
+    first = _number_of(words, "SET", change.start)
+    if first == len(words):
+        raise source.syntax("UPDATE without SET", words[-1].start)
+    joins = min(change.joined_from(first, "FROM"), change.last)
+    _check_alias(source, words[change.start : first])
+
+    def position_of(node: exp.Column) -> int | None:
+        found = change.scope.column(node)
+        return None if found is None or change.joined else found[1]
+
+    assignments = plan_assignments(
+        source,
+        change.target.table,
+        words[first + 1 : joins],
+        change.tree.expressions,
+        position_of,
+        lambda start, end: source.cut(start, end, change.reads.marks),
+        change.qualifier,
+    )
+    return change.plan(Update, first, joins, assignments=assignments)
+
+
+def plan_delete(source: Source, catalog: Catalog) -> Delete:
+    """Return the plan of a DELETE."""
+    change = _Change(source, catalog, exp.Delete)
+    joins = min(change.joined_from(change.start, "USING"), change.last)
+    _check_alias(source, change.words[change.start : joins])
+    return change.plan(Delete, joins, joins)
+
+
+def _number_of(words: list[Word], keyword: str, start: int) -> int:
+    """Return the number of the keyword outside brackets, or how many words there are."""
+    found = (
+        number
+        for number in range(start, len(words))
+        if words[number].keyword == keyword and words[number].depth == 0
+    )
+    return next(found, len(words))
+
+
+def _check_order(source: Source, tree: exp.Expr) -> None:
+    """Refuse clauses twice or in another order: the parser keeps the last of each."""
+    words = [word for _, word in clause_words(source, tree, *_CLAUSES)]
+    for before, word in pairwise(words):
+        if _CLAUSES.index(before.keyword) >= _CLAUSES.index(word.keyword):
+            raise source.unsupported(
+                f"{word.keyword} after {before.keyword}", word.start
+            )
+
+
+def _check_alias(source: Source, words: list[Word]) -> None:
+    """Refuse anything but ``[AS] alias`` after the table's name."""
+    if words and words[0].keyword == "AS":
+        words = words[1:]
+    if len(words) > 1:
+        shown = source.raw(words[0])
+        raise source.unsupported(f'"{shown}" after the table', words[0].start)

@@ -1,0 +1,1 @@
+"""Statements that define tables and other objects, and those that tend them."""

@@ -1,0 +1,290 @@
+"""Temporary tables and views: of one connection, made by CREATE TEMPORARY TABLE and VIEW.
+
+A temporary table is read and written like a managed one, so its name is a hole in a
+statement's text and a managed table's name beside it is one too. Its definition is
+planned as that of a table without the words that make it temporary. No other DDL
+concerns it: other definitions are planned by :class:`Lasting`, which refuses its name. A
+temporary view is a query in the place of its name, as any view is; its own query reads what
+lasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from tique_rewriter.errors import UnsupportedSQL
+from tique_rewriter.kinds.define.create_as import CreateTableAs
+from tique_rewriter.kinds.define.definition import read_head
+from tique_rewriter.kinds.define.views import WithViews, plan_create_temporary_view
+from tique_rewriter.plans.ddl_plans import (
+    CreateTable,
+    CreateTemporaryView,
+    DropTemporaryViews,
+)
+from tique_rewriter.plans.plan import Plan, Select
+from tique_rewriter.schema import DerivedDefinitions
+from tique_rewriter.text.cursor import Cursor
+from tique_rewriter.text.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.text.source import Word
+
+
+class OnCommit(Enum):
+    """What becomes of a temporary table at the end of a transaction."""
+
+    PRESERVE = "PRESERVE ROWS"
+    DELETE = "DELETE ROWS"
+    DROP = "DROP"
+
+
+@dataclass(frozen=True)
+class CreateTemporary(Plan):
+    """CREATE TEMPORARY TABLE.
+
+    ``layout`` is the text after the name, of a table with a list of columns. Else
+    ``select`` is the query that it comes from, ``columns`` a list of names in brackets or
+    nothing, and the table stays empty without ``has_rows``.
+    """
+
+    name: str
+    layout: str
+    on_commit: OnCommit
+    if_not_exists: bool
+    replaces: bool
+    select: Select | None = None
+    columns: str = ""
+    has_rows: bool = False
+
+
+def _as_lasting(source: Source) -> Source:
+    """Return the statement without the words that make its table or view temporary."""
+    cursor = Cursor(source, number=1)
+    cursor.accept("OR REPLACE")
+    first = cursor.number
+    cursor.accept("LOCAL")
+    cursor.accept("TEMP", "TEMPORARY")
+    return _without(source, first, cursor.number)
+
+
+def plan_create_temporary(
+    source: Source, catalog: Definitions, plan: Callable[[Source], Plan]
+) -> CreateTemporary:
+    """Return the plan of CREATE TEMPORARY TABLE.
+
+    Parameters
+    ----------
+    source, catalog
+        The statement, and the tables that definitions may name.
+    plan
+        Returns the plan of CREATE TABLE.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For a name with a schema other than that of temporary tables, a FOREIGN KEY, or an
+        end of transactions that the engine does not have.
+    """
+    start = source.words[0].start
+    source, number = _without_schema(_as_lasting(source))
+    source, on_commit = _without_commit(source, number)
+    made = plan(source)
+    head = read_head(source, catalog)
+    _check_free(source, catalog, "table", head.name, source.words[head.end - 1])
+    if isinstance(made, CreateTableAs):
+        return CreateTemporary(
+            made.parameters,
+            made.references,
+            head.name,
+            "",
+            on_commit,
+            head.if_not_exists,
+            head.replaces,
+            made.select,
+            made.columns,
+            made.has_rows,
+        )
+    if not isinstance(made, CreateTable):
+        raise source.unsupported("this form of CREATE TEMPORARY TABLE", start)
+    if made.table.foreign_keys:
+        raise source.unsupported("FOREIGN KEY of a temporary table", start)
+    layout = source.words_text(source.words[head.end :])
+    return CreateTemporary(
+        0, (), head.name, layout, on_commit, head.if_not_exists, head.replaces
+    )
+
+
+def _check_free(
+    source: Source, catalog: Definitions, kind: str, name: str, word: Word
+) -> None:
+    if catalog.named(None, name) or catalog.view(None, name):
+        raise source.unsupported(
+            f'a temporary {kind} with the name of "{name}", which is there already,',
+            word.start,
+            "give it another name",
+        )
+
+
+def plan_temporary_view(
+    source: Source, definitions: Definitions
+) -> CreateTemporaryView:
+    """Return the plan of CREATE TEMPORARY VIEW.
+
+    Its query names what lasts: the engine knows no other name.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For a name with a schema other than that of temporary tables.
+    RewriteError
+        As for its query as a statement of its own.
+    """
+    source, number = _without_schema(_as_lasting(source))
+    word = source.words[min(number, len(source.words) - 1)]
+    name = source.identifier(word)
+    lasting, rules = definitions.lasting, source.rules
+    _check_free(source, lasting, "view", name, word)
+    home = lasting.default_schema if rules.views_look_at_home else None
+    inside = WithViews(Lasting(definitions), rules, home)
+    return plan_create_temporary_view(source, WithViews(lasting, rules), inside)
+
+
+def plan_drop_temporary_views(
+    source: Source, definitions: Definitions
+) -> DropTemporaryViews | None:
+    """Return the plan of DROP VIEW of temporary views; None if it is of others.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For views of both kinds.
+    """
+    cursor = Cursor(source, number=2)
+    cursor.accept("IF EXISTS")
+    views = [definitions.view(schema or None, name) for schema, name in cursor.names()]
+    names = [view.table.name for view in views if view and view.table.is_temporary]
+    if not names:
+        return None
+    if len(names) < len(views):
+        raise source.unsupported(
+            "DROP VIEW of temporary and of other views",
+            source.words[0].start,
+            "write a statement for each",
+        )
+    cursor.accept_last("CASCADE", "RESTRICT")
+    if cursor.left:
+        raise source.syntax("a name too many", cursor.start)
+    return DropTemporaryViews(0, (), tuple(names))
+
+
+def _without(source: Source, first: int, end: int) -> Source:
+    """Return the statement with blanks in the place of some words."""
+    start, stop = source.words[first].start, source.words[end - 1].end
+    text = source.lexed.replaced(start, stop, " " * (stop - start))
+    return Source(text, source.rules)
+
+
+def _without_schema(source: Source) -> tuple[Source, int]:
+    """Return the statement without the schema of temporary tables; the name's number."""
+    cursor = Cursor(source, number=1)
+    cursor.accept("OR REPLACE")
+    cursor.accept("TABLE", "VIEW")
+    cursor.accept("IF NOT EXISTS")
+    number = cursor.number
+    if source.keywords(number + 1)[:1] != ["."]:
+        return source, number
+    word = cursor.word
+    if source.identifier(word).lower() != source.rules.temporary_schema:
+        raise source.unsupported(
+            "a temporary table or view in a schema", word.start, "leave the schema out"
+        )
+    if source.text[word.start] == '"':
+        raise source.unsupported(
+            "a quoted schema of a temporary table", word.start, "leave it out"
+        )
+    return _without(source, number, number + 2), number
+
+
+def _without_commit(source: Source, number: int) -> tuple[Source, OnCommit]:
+    """Return the statement without ON COMMIT …, and what that says."""
+    rules, cursor = source.rules, Cursor(source, number=number)
+    cursor.take_until({"ON"})
+    while cursor.left and not cursor.follows("ON COMMIT"):
+        cursor.take()
+        cursor.take_until({"ON"})
+    if not cursor.left:
+        return source, OnCommit(rules.ends_temporaries[0])
+    found = cursor.number
+    cursor.accept("ON COMMIT")
+    end = cursor.accept(*[each.value for each in OnCommit])
+    if end not in rules.ends_temporaries:
+        raise source.unsupported(
+            "this form of ON COMMIT",
+            source.words[found].start,
+            f"there is {', '.join(rules.ends_temporaries)}",
+        )
+    return _without(source, found, cursor.number), OnCommit(end)
+
+
+class Lasting(DerivedDefinitions):
+    """The tables and views that definitions may name: no temporary ones.
+
+    Parameters
+    ----------
+    definitions
+        All of them, as statements see them.
+    """
+
+    def __init__(self, definitions: Definitions) -> None:
+        super().__init__(definitions)
+        self._lasting = definitions.lasting
+
+    @property
+    @override
+    def usual(self) -> Definitions:
+        """The same along the path of a new connection."""
+        return Lasting(self._below.usual)
+
+    @override
+    def find(self, schema: str | None, name: str) -> Table | None:
+        """As of the database, unless there is a temporary table of that name."""
+        self._refuse(schema, name)
+        return self._lasting.find(schema, name)
+
+    @override
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """As of the database, unless there is a temporary table of that name."""
+        self._refuse(schema, name)
+        return self._lasting.named(schema, name)
+
+    @override
+    def view(self, schema: str | None, name: str) -> View | None:
+        """As of the database, unless there is a temporary table of that name."""
+        self._refuse(schema, name)
+        return self._lasting.view(schema, name)
+
+    def _refuse(self, schema: str | None, name: str) -> None:
+        """Refuse a name that would mean another table to the engine than to tique."""
+        places = [schema]
+        if schema == self._below.default_schema:
+            places.append(None)
+        for place in places:
+            found, view = self._below.named(place, name), self._below.view(place, name)
+            if found is not None and found.is_temporary:
+                raise _in_the_way("table", name)
+            if view is not None and view.table.is_temporary:
+                raise _in_the_way("view", name)
+
+
+def _in_the_way(kind: str, name: str) -> UnsupportedSQL:
+    return UnsupportedSQL(
+        f'this statement is not supported while "{name}" is a temporary {kind} of this '
+        "connection: drop it first"
+    )

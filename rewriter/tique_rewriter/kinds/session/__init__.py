@@ -1,0 +1,1 @@
+"""Statements about the session and its transactions."""

@@ -1,0 +1,165 @@
+"""Calls of functions that are a whole query, with what the driver needs of them.
+
+``SELECT set_config('name', value, is_local)`` is SET as a query, with parameters. It is understood where a query is nothing else: anywhere else the engine would change the
+setting behind the driver's back.
+
+*NOTIFY, and ``SELECT pg_notify(channel, payload)`` as a whole statement.*
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique_rewriter.kinds.session.session import SessionPlan
+from tique_rewriter.plans.plan import Literal, Parameter
+from tique_rewriter.tree.scalars import split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.plans.plan import Operand
+    from tique_rewriter.text.source import Source, Word
+
+
+_TRUTHS = {"TRUE": True, "FALSE": False}
+
+
+class Call(NamedTuple):
+    """A call: its arguments, None for those that are expressions, and the result's name."""
+
+    arguments: Sequence[Operand | None]
+    result: str
+
+
+def call(source: Source, words: list[Word], name: str) -> Call | None:
+    """Return the call of the function ``name`` that these words are; None if they are none."""
+    schema = (source.rules.function_schema or "").upper()
+    if [word.keyword for word in words[:2]] == [schema, "."]:
+        words = words[2:]
+    if len(words) < 2 or words[1].keyword != "(":
+        return None
+    raw = source.raw(words[0])
+    if raw != f'"{name}"' and words[0].keyword != name.upper():
+        return None
+    end = 1 + source.closing(words[1:])
+    arguments = [given_value(source, piece) for piece in split(words[2:end])]
+    rest = words[end + 1 :]
+    if rest and rest[0].keyword == "AS":
+        rest = rest[1:]
+    if len(rest) > 1:
+        return None
+    return Call(arguments, source.identifier(rest[0]) if rest else name)
+
+
+def given_value(source: Source, words: list[Word]) -> Operand | None:
+    """The value of an argument; None if it is neither written out nor a placeholder."""
+    if [word.keyword for word in words[-2:]] in (["::", "TEXT"], ["::", "BOOLEAN"]):
+        words = words[:-2]
+    if not words:
+        return None
+    word = words[0]
+    raw = source.text[word.start : words[-1].end]
+    if word.start in source.lexed.starts and raw[1:].isdigit():
+        return Parameter(int(raw[1:]))
+    if len(words) > 1:
+        return None
+    if word.keyword in _TRUTHS:
+        return Literal(_TRUTHS[word.keyword])
+    if word.keyword == "NULL":
+        return Literal(None)
+    if raw.startswith("'") and raw.endswith("'") and len(raw) > 1:
+        return Literal(raw[1:-1].replace("''", "'"))
+    return None
+
+
+_NAME = "set_config"
+
+
+@dataclass(frozen=True)
+class GivenSetting:
+    """One call: its three arguments, and the result's name."""
+
+    name: Operand
+    value: Operand
+    is_local: Operand
+    result: str
+
+
+@dataclass(frozen=True)
+class SetConfig(SessionPlan):
+    """A query of calls of ``set_config``."""
+
+    settings: tuple[GivenSetting, ...]
+
+
+def may_set_config(text: str) -> bool:
+    """Whether a statement's text has the function's name in it."""
+    return _NAME in text.lower()
+
+
+def plan_set_config(source: Source) -> SetConfig | None:
+    """Return the plan of a query that is nothing but calls; None if it is another one."""
+    words = source.words
+    if words[0].keyword != "SELECT" or not source.rules.sets_by_query:
+        return None
+    settings = [_setting(source, piece) for piece in split(words[1:])]
+    if not settings or None in settings:
+        return None
+    found = tuple([setting for setting in settings if setting is not None])
+    return SetConfig(len(source.lexed.arguments), (), found)
+
+
+def _setting(source: Source, words: list[Word]) -> GivenSetting | None:
+    found = call(source, words, _NAME)
+    if found is None or len(found.arguments) != 3 or None in found.arguments:
+        return None
+    name, value, is_local = [a for a in found.arguments if a is not None]
+    return GivenSetting(name, value, is_local, found.result)
+
+
+_FUNCTION = "pg_notify"
+
+
+@dataclass(frozen=True)
+class Notify(SessionPlan):
+    """A message for listeners; ``result`` is its column's name in a query."""
+
+    channel: Operand
+    payload: Operand
+    result: str | None
+
+
+def may_notify(text: str) -> bool:
+    """Whether a statement's text has the function's name in it."""
+    return _FUNCTION in text.lower()
+
+
+def plan_notify(source: Source) -> Notify:
+    """Return the plan of NOTIFY channel [, 'payload']."""
+    words = source.words
+    if len(words) < 2:
+        raise source.syntax("a channel is missing", words[0].start)
+    channel = Literal(source.identifier(words[1]))
+    payload: Operand | None = Literal("")
+    if len(words) > 2:
+        payload = given_value(source, words[3:])
+        is_text = isinstance(payload, Literal) and isinstance(payload.value, str)
+        if words[2].keyword != "," or not is_text:
+            raise source.syntax("a text in quotes is expected", words[2].start)
+    assert payload is not None
+    return Notify(0, (), channel, payload, None)
+
+
+def plan_notifying_query(source: Source) -> Notify | None:
+    """Return the plan of a query that is nothing but a call; None if it is another one."""
+    words = source.words
+    if words[0].keyword != "SELECT" or not source.rules.notifies:
+        return None
+    found = call(source, words[1:], _FUNCTION)
+    if found is None or len(found.arguments) != 2:
+        return None
+    channel, payload = found.arguments
+    if channel is None or payload is None:
+        return None
+    return Notify(len(source.lexed.arguments), (), channel, payload, found.result)

@@ -1,0 +1,1 @@
+"""Expressions and conditions that need no engine."""

@@ -1,0 +1,1 @@
+"""Plans as data: what the driver gets for a statement's text."""

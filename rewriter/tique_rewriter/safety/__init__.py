@@ -1,0 +1,1 @@
+"""What a statement may call and see; everything else is refused."""

@@ -1,0 +1,133 @@
+"""ATTACH and DETACH of other databases, which queries read beside the managed tables.
+
+Only their tables are read, and nothing changes them while they are attached: a query needs
+no snapshot of them, and their names stay in its text. A view of theirs is code that
+might read anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_rewriter.errors import UnknownTable
+from tique_rewriter.kinds.session.session import SessionPlan, finish, refused, rest_of
+from tique_rewriter.text.cursor import Cursor
+from tique_rewriter.text.names import PRIVATE_SCHEMA
+from tique_rewriter.tree.shape import starts_at
+
+if TYPE_CHECKING:
+    from sqlglot import expressions as exp
+
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.text.source import Source
+
+_READ_ONLY = (["READ_ONLY"], ["READ_ONLY", "TRUE"], ["READ_ONLY", "1"])
+_DUCKDB = (["TYPE", "DUCKDB"], ["TYPE", "'duckdb'"], ["TYPE", "'DUCKDB'"])
+
+
+@dataclass(frozen=True)
+class AttachDatabase(SessionPlan):
+    """ATTACH of a file, read-only; ``is_enough`` that one of the name is attached."""
+
+    path: str
+    name: str
+    is_enough: bool
+
+
+@dataclass(frozen=True)
+class DetachDatabase(SessionPlan):
+    """DETACH; ``may_lack`` that there is none."""
+
+    name: str
+    may_lack: bool
+
+
+def plan_attaching(source: Source) -> SessionPlan:
+    """Return the plan of ``ATTACH 'file' AS name (READ_ONLY)`` or DETACH.
+
+    Raises
+    ------
+    UnsupportedSQL
+        Without a name or READ_ONLY, and for other options.
+    """
+    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
+    rest = cursor.source
+    cursor.accept("DATABASE")
+    if verb == "DETACH":
+        may_lack = bool(cursor.accept("IF EXISTS"))
+        if not cursor.left:
+            raise rest.syntax("a name is missing", source.words[0].start)
+        word = cursor.take()
+        finish(cursor)
+        return DetachDatabase(0, (), rest.identifier(word), may_lack)
+    is_enough = bool(cursor.accept("IF NOT EXISTS"))
+    raw = rest.raw(cursor.word) if cursor.left else ""
+    if not raw.startswith("'"):
+        place = cursor.start if cursor.left else source.words[0].start
+        raise refused(rest, "ATTACH without a file's name in quotes", place)
+    start = cursor.take().start
+    if cursor.left < 2 or not cursor.accept("AS"):
+        raise refused(rest, "ATTACH without a name", start, "write ATTACH … AS name")
+    name = cursor.name()
+    _check_options(cursor)
+    return AttachDatabase(0, (), raw[1:-1].replace("''", "'"), name, is_enough)
+
+
+def _check_options(cursor: Cursor) -> None:
+    """Refuse all but READ_ONLY, which has to be there, and the engine's own format."""
+    source, place, is_read_only = cursor.source, cursor.start, False
+    listed = cursor.brackets()
+    if listed is not None:
+        option: list[str] = []
+        for word in [*listed, None]:
+            if word is not None and word.keyword != ",":
+                option.append(word.keyword or source.raw(word))
+                continue
+            if option in _READ_ONLY:
+                is_read_only = True
+            elif option not in _DUCKDB:
+                raise refused(
+                    source,
+                    f"ATTACH ({' '.join(option)})",
+                    place,
+                    "tique attaches DuckDB's files, with (READ_ONLY)",
+                )
+            option = []
+    if not is_read_only:
+        raise refused(
+            source,
+            "ATTACH without (READ_ONLY)",
+            place,
+            "what a transaction wrote there would be in no snapshot: attach it "
+            "(READ_ONLY), or connect() to it",
+        )
+    finish(cursor)
+
+
+def is_attached(source: Source, node: exp.Table, catalog: Definitions) -> bool:
+    """Whether a relation is a table of another database, and can be read.
+
+    Raises
+    ------
+    UnknownTable
+        For a name that is none of that database's tables.
+    UnsupportedSQL
+        For one of its views.
+    """
+    name = node.catalog or node.db
+    found = catalog.attached(name) if name else None
+    if found is None:
+        return False
+    schema = node.db if node.catalog else source.rules.default_schema
+    key = (schema.lower(), node.name.lower())
+    shown = ".".join(part.name for part in node.parts)
+    if key in found.views:
+        raise source.unsupported(
+            f'the view "{shown}" of another database',
+            starts_at(node),
+            "read the tables that it reads",
+        )
+    if key not in found.tables or schema.lower() == PRIVATE_SCHEMA:
+        raise source.error(UnknownTable, f'unknown table "{shown}"', starts_at(node))
+    return True

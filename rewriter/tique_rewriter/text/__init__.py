@@ -1,0 +1,1 @@
+"""A statement's text: its placeholders, tokens, words and names."""

@@ -1,0 +1,1 @@
+"""What of the parser's syntax trees is understood."""

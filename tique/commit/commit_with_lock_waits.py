@@ -1,0 +1,45 @@
+"""A commit waits for the transactions that have locked its rows.
+
+Those of this process are known before the commit begins (:meth:`Locks.enter`). A lock of another
+process shows when the commit is at the server (:mod:`tique_backends.servers.row_locks`): nothing of
+it is there then. The transaction waits for the lock, has it, and commits again: each time it
+has at least one lock more, so there is an end, and each wait has one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique._translation import translating
+from tique_backends.servers.row_locks import RowsLockedError
+
+if TYPE_CHECKING:
+    from tique.commit.committer import Committer
+    from tique.commit.locks import Locks
+    from tique.writes.tickets import Committing
+
+
+def commit_behind_locks(
+    committer: Committer,
+    locks: Locks,
+    transaction: Committing,
+    patience: float | None,
+) -> None:
+    """Commit; the caller calls :meth:`Locks.leave`, whatever happens.
+
+    Raises
+    ------
+    SerializationError, OperationalError
+        As :meth:`Committer.commit` and :meth:`Locks.lock`.
+    """
+    with translating():
+        committer.prepare(transaction)
+    while True:
+        locks.enter(transaction, patience)
+        try:
+            committer.commit(transaction)
+        except RowsLockedError as error:
+            locks.leave(transaction.txid)
+            locks.lock_met(transaction.txid, error.numbers, patience)
+        else:
+            return

@@ -1,0 +1,475 @@
+"""Connections."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
+
+from typing_extensions import TypeVar
+
+from tique import errors
+from tique._translation import translating
+from tique.commit.locks import LOCK_TIMEOUT
+from tique.connection.connection_info import ConnectionInfo, Pipeline
+from tique.connection.cursor import Cursor
+from tique.connection.execution import Execution, checked_timeout
+from tique.connection.foreign_keys import ForeignKey, foreign_keys
+from tique.connection.functions import trust_function
+from tique.connection.server_cursor import ServerCursor
+from tique.database.database import users
+from tique.database.status import Status, status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from tique.connection.query_text import Query
+    from tique.database.database import Database
+    from tique.query.transaction.transaction import IsolationLevel
+    from tique.rows import RowFactory
+    from tique_backends.records import Notice
+
+RowT = TypeVar("RowT", default=Any)
+OtherT = TypeVar("OtherT")
+
+
+class Connection(Generic[RowT]):
+    """A connection to a database under tique's management (PEP 249).
+
+    Threads may share the module and connections: calls on one connection wait for
+    each other. A transaction begins with the first statement after a commit or
+    rollback and sees the commits up to then.
+
+    Use :func:`tique.connect` to make one.
+    """
+
+    Warning: ClassVar = errors.Warning
+    Error: ClassVar = errors.Error
+    InterfaceError: ClassVar = errors.InterfaceError
+    DatabaseError: ClassVar = errors.DatabaseError
+    DataError: ClassVar = errors.DataError
+    OperationalError: ClassVar = errors.OperationalError
+    IntegrityError: ClassVar = errors.IntegrityError
+    InternalError: ClassVar = errors.InternalError
+    ProgrammingError: ClassVar = errors.ProgrammingError
+    NotSupportedError: ClassVar = errors.NotSupportedError
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        isolation_level: IsolationLevel | None,
+        autocommit: bool,
+        paramstyle: str,
+        row_factory: RowFactory[RowT],
+        merges: bool = True,
+        lock_timeout: float | None = LOCK_TIMEOUT,
+        transactional_ddl: bool = False,
+        python_variables: bool = True,
+    ) -> None:
+        self.row_factory = row_factory
+        self._database = database
+        self._execution = Execution(
+            self,
+            database,
+            isolation=isolation_level,
+            autocommit=autocommit,
+            paramstyle=paramstyle,
+            merges=merges,
+            lock_timeout=lock_timeout,
+            transactional_ddl=transactional_ddl,
+            python_variables=python_variables,
+        )
+        users.add(self)
+
+    # State
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed."""
+        return self._execution.closed
+
+    @property
+    def broken(self) -> bool:
+        """Whether the process was given up by the others: connect again."""
+        if self.closed:
+            return False
+        try:
+            self._database.timeline.check()
+        except errors.Error:
+            return True
+        return False
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether every statement is a transaction of its own."""
+        return self._execution.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        self._execution.set_autocommit(bool(value))
+
+    def set_autocommit(self, value: bool) -> None:
+        """Change :attr:`autocommit`, as in psycopg."""
+        self.autocommit = value
+
+    def set_isolation_level(self, value: str | IsolationLevel) -> None:
+        """Change :attr:`isolation_level`, as in psycopg."""
+        self.isolation_level = value
+
+    @property
+    def isolation_level(self) -> str:
+        """The level of the transactions to come."""
+        return self._execution.isolation.value
+
+    @isolation_level.setter
+    def isolation_level(self, value: str | IsolationLevel) -> None:
+        self._execution.set_isolation(value)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether transactions to come are read-only, if they do not say so themselves."""
+        return self._execution.sessions.is_read_only
+
+    @read_only.setter
+    def read_only(self, value: bool) -> None:
+        self._execution.set_read_only(bool(value))
+
+    def set_read_only(self, value: bool) -> None:
+        """Change :attr:`read_only`, as in psycopg."""
+        self.read_only = value
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._execution.in_transaction
+
+    @property
+    def txid(self) -> int | None:
+        """The open transaction's id, for :meth:`outcome`."""
+        return self._execution.txid
+
+    @property
+    def lock_timeout(self) -> float | None:
+        """Seconds that a wait for a row lock may take; None: as long as it takes."""
+        return self._execution.lock_timeout
+
+    @lock_timeout.setter
+    def lock_timeout(self, value: float | None) -> None:
+        self._execution.lock_timeout = checked_timeout(value)
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """Figures for operators and benchmarks."""
+        database = self._database
+        return ConnectionInfo(
+            database.sequencer.kind,
+            database.certifier.name,
+            database.engine.statistics.statements,
+            database.engine.statistics.seconds,
+            database.catalog.caches(),
+            self._execution.transaction_status(),
+            self._execution.number,
+        )
+
+    def status(self) -> Status:
+        """The current state of the whole database."""
+        self._execution.check_usable()
+        return status(self._database)
+
+    def outcome(self, txid: int) -> str:
+        """The outcome of a transaction of any connection, or of a crashed process.
+
+        Returns
+        -------
+        str
+            ``"committed"``, ``"active"``, ``"aborted"``, or ``"unknown"`` if its
+            record may have been pruned or it was never begun.
+        """
+        self._execution.check_usable()
+        with translating():
+            return self._database.outcome(txid)
+
+    def foreign_keys(self) -> list[ForeignKey]:
+        """All FOREIGN KEYs that the open transaction sees, if there is one, or the next.
+
+        tique keeps them, so the engine's catalog does not show them.
+        """
+        return foreign_keys(self._execution.newest_catalog())
+
+    # Statements
+
+    @overload
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: None = None,
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor[RowT]: ...
+
+    @overload
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory[OtherT],
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor[OtherT]: ...
+
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory[Any] | None = None,
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor[Any]:
+        """Return a new cursor.
+
+        Parameters
+        ----------
+        name
+            With a name the cursor is for one large query, whose rows wait in the engine
+            (:class:`~tique.connection.server_cursor.ServerCursor`).
+        row_factory
+            Makes its rows; by default the connection's.
+        binary, withhold
+            psycopg's: they change nothing here. A named cursor outlives its transaction.
+        scrollable
+            Whether a named cursor goes back, which is not supported.
+        """
+        self._execution.check_usable()
+        factory = row_factory or self.row_factory
+        if not name:
+            return Cursor(self, factory)
+        if scrollable:
+            raise errors.NotSupportedError(
+                "scrollable=True is not supported: a cursor goes forward only; on "
+                "PostgreSQL there is DECLARE … SCROLL CURSOR"
+            )
+        return ServerCursor(self, factory, name)
+
+    def execute(
+        self,
+        query: Query,
+        parameters: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
+    ) -> Cursor[RowT]:
+        """Execute on a new cursor and return the cursor."""
+        return self.cursor().execute(query, parameters)
+
+    # Transactions
+
+    def commit(self) -> None:
+        """Commit: on return it is durable and every new transaction sees it.
+
+        Raises
+        ------
+        SerializationError
+            If another transaction committed one of the keys first; the
+            transaction is rolled back and can be run again.
+        OutcomeUnknown
+            If the outcome cannot be known; ask :meth:`outcome` later.
+        """
+        with self._execution.guarded("COMMIT"):
+            self._execution.commit()
+
+    def rollback(self) -> None:
+        """Undo everything since the transaction began."""
+        with self._execution.guarded("ROLLBACK"):
+            self._execution.rollback()
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """A block as that of psycopg's pipeline mode; it changes nothing here.
+
+        What saves round trips (buffered writes, one statement for a commit) is always on.
+        """
+        self._execution.check_usable()
+        yield Pipeline()
+
+    @contextmanager
+    def transaction(
+        self,
+        savepoint_name: str | None = None,
+        force_rollback: bool = False,
+        *,
+        priority: bool = False,
+    ) -> Iterator[Self]:
+        """A block that commits at its end or rolls back if it raises.
+
+        Inside a transaction it is a savepoint, as in psycopg. One that raises
+        :class:`tique.Rollback` is undone and left, and the program goes on behind it.
+
+        Parameters
+        ----------
+        savepoint_name
+            The savepoint's name, if it is one.
+        force_rollback
+            Whether it rolls back in any case.
+        priority
+            Whether the transaction is a long one. If it meets a conflict, the keys that
+            it wrote are reserved for the connection's next attempt: other connections of
+            this process that write one of them wait with their commits, for four times
+            as long as the attempt took, at most 30 seconds (otherwise one).
+        """
+        with (
+            suppress(errors.Rollback),
+            self._block(savepoint_name, force_rollback, priority=priority),
+        ):
+            yield self
+
+    @contextmanager
+    def _block(
+        self, savepoint_name: str | None, force_rollback: bool, *, priority: bool
+    ) -> Iterator[None]:
+        if self.in_transaction:
+            with self._execution.controls.savepoint(
+                savepoint_name, rolls_back=force_rollback
+            ):
+                yield
+            return
+        with self._execution.lock:
+            self._execution.check_usable()
+            self._execution.controls.open()
+        self._execution.contender.has_priority = priority
+        try:
+            yield
+        except BaseException:
+            self.rollback()
+            raise
+        else:
+            if force_rollback:
+                self.rollback()
+            else:
+                self.commit()
+        finally:
+            self._execution.contender.has_priority = False
+
+    def checkpoint(self) -> int:
+        """Fold all stable versions into storage now.
+
+        Returns
+        -------
+        int
+            The number of versions that left the cache tables.
+
+        Raises
+        ------
+        OperationalError
+            If another checkpoint, perhaps of another process, does not end for ten
+            seconds (SQLSTATE 55P03).
+        DatabaseError
+            If a table cannot be folded, of the class of the engine's error; the
+            others were folded, and the rows stay readable where they are.
+        """
+        self._execution.check_usable()
+        with translating():
+            return self._database.checkpointer.checkpoint_now()
+
+    def trust_function(self, name: str) -> None:
+        """Vouch for a function of your own: it reads and writes no managed table.
+
+        Statements may call functions of the application's whose body is one expression
+        in SQL, and those of some extensions. Any other has to be vouched for, in every
+        process: one that is STABLE or IMMUTABLE, returns one value, and whose text names
+        no table and runs none. That holds until the function is changed.
+
+        Parameters
+        ----------
+        name
+            ``schema.name`` for all functions of that name, or ``schema.name(type, …)``
+            for one, as PostgreSQL writes it.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is none (SQLSTATE 42883).
+        NotSupportedError
+            If it cannot be trusted; the message says why.
+        """
+        with self._execution.lock:
+            self._execution.check_usable()
+            with translating():
+                database = self._database
+                trust_function(
+                    database.engine,
+                    database.catalog,
+                    self._execution.live_session(),
+                    name,
+                )
+
+    def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Have a function called with each notice of this connection's statements.
+
+        It runs while the statement does: it cannot use the connection. An error in it
+        is logged by psycopg. DuckDB and MonetDB have no notices.
+        """
+        self._execution.add_notice_handler(handler)
+
+    def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call a function that :meth:`add_notice_handler` took no more.
+
+        Raises
+        ------
+        ValueError
+            If it was not added.
+        """
+        self._execution.remove_notice_handler(handler)
+
+    def cancel(self) -> None:
+        """Make the statement that runs on this connection fail; from any thread."""
+        self._execution.cancel()
+
+    def cancel_safe(self, *, timeout: float | None = None) -> None:
+        """Do what :meth:`cancel` does, which is safe; psycopg's name."""
+        self.cancel()
+
+    # The end
+
+    def seize(self, patience: float) -> None:
+        """Let the call under way end, and no other begin: the interpreter ends.
+
+        After ``patience`` (in seconds) the engine is asked to stop it, and after as long
+        again it is left alone.
+        """
+        self._execution.seize(patience)
+
+    def inherit(self) -> None:
+        """Wait for no call of a thread of the process that this one was forked from."""
+        self._execution.lock = threading.RLock()
+
+    def close(self) -> None:
+        """Roll back and close; further use is an error. Idempotent."""
+        self._execution.close()
+
+    def __enter__(self) -> Self:
+        """Enter a block at whose end the connection is closed."""
+        self._execution.check_usable()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Commit, or roll back if the block raised; then close."""
+        if self.closed:
+            return
+        try:
+            if kind is None:
+                self.commit()
+            else:
+                self.rollback()
+        finally:
+            self.close()

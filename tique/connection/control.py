@@ -1,0 +1,142 @@
+"""Transaction control in SQL text: BEGIN, COMMIT, savepoints, SET TRANSACTION."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique.query.transaction.transaction import IsolationLevel, Transaction
+from tique_rewriter.plans.plan import Control, TransactionControl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tique.connection.execution import Execution
+
+
+class Controls:
+    """The transaction control of a connection by SQL statements."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.begun: float | None = None
+        """When BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
+        self.isolation: IsolationLevel | None = None
+        self.read_only: bool | None = None
+        self._execution = execution
+        self._numbers = itertools.count(1)
+        self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
+            Control.BEGIN: self._begin,
+            Control.COMMIT: lambda c: self._finish(c, self._execution.commit),
+            Control.ROLLBACK: lambda c: self._finish(c, self._execution.rollback),
+            Control.SET_TRANSACTION: self._set,
+            Control.SAVEPOINT: lambda c: self._open().savepoint(_name(c)),
+            Control.ROLLBACK_TO: lambda c: self._rollback_to(_name(c)),
+            Control.RELEASE: lambda c: self._open().release(_name(c)),
+        }
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether BEGIN (or ``transaction()``) opened it."""
+        return self.begun is not None
+
+    def open(self) -> None:
+        """Note that one begins here, whose snapshot is that of its first statement."""
+        self.begun = time.monotonic()
+
+    def run(self, control: TransactionControl) -> None:
+        """Carry out the statement."""
+        self._handlers[control.control](control)
+
+    def reset(self) -> None:
+        """Note that the transaction ended."""
+        self.begun = None
+        self.isolation = None
+        self.read_only = None
+
+    def is_read_only(self, *, default: bool) -> bool:
+        """Whether the transaction to come is read-only."""
+        return default if self.read_only is None else self.read_only
+
+    def _begin(self, control: TransactionControl) -> None:
+        if self._execution.in_transaction:
+            raise errors.ProgrammingError(
+                "BEGIN inside a transaction; use SAVEPOINT to nest", sqlstate="25001"
+            )
+        self._set(control)
+        self.open()
+
+    def _set(self, control: TransactionControl) -> None:
+        if self._execution.txid is not None:
+            raise errors.ProgrammingError(
+                "SET TRANSACTION must come before the transaction's first statement",
+                sqlstate="25001",
+            )
+        if control.isolation is not None:
+            self.isolation = IsolationLevel.parse(control.isolation)
+        if control.read_only is not None:
+            self.read_only = control.read_only
+
+    def _finish(self, control: TransactionControl, end: Callable[[], None]) -> None:
+        """End the transaction, and begin one like it if the statement says so."""
+        if not control.chains:
+            end()
+            return
+        execution = self._execution
+        if execution.autocommit and not self.is_explicit:
+            raise errors.ProgrammingError(
+                "AND CHAIN needs a transaction: BEGIN first, or turn autocommit off",
+                sqlstate="25P01",
+            )
+        transaction = execution.transaction
+        isolation, read_only = self.isolation, self.read_only
+        if transaction is not None:
+            isolation, read_only = transaction.isolation, transaction.read_only
+        end()
+        self.open()
+        self.isolation, self.read_only = isolation, read_only
+
+    def _open(self) -> Transaction:
+        execution = self._execution
+        if execution.autocommit and not self.is_explicit:
+            raise errors.ProgrammingError(
+                "savepoints need a transaction: BEGIN first, or turn autocommit off",
+                sqlstate="25P01",
+            )
+        return execution.transaction or execution.begin()
+
+    def _rollback_to(self, name: str) -> None:
+        transaction = self._open()
+        sequence = transaction.rollback_to(name)
+        if transaction.migration is None:
+            self._execution.leave_migration()
+        self._execution.sessions.settings.rollback_to(sequence)
+        self._execution.portals.rollback_to(sequence)
+
+    @contextmanager
+    def savepoint(
+        self, name: str | None = None, *, rolls_back: bool = False
+    ) -> Iterator[None]:
+        """A block whose statements are undone if it raises, or if it ``rolls_back``."""
+        name = name or f"tique block {next(self._numbers)}"
+        guarded = self._execution.guarded
+        with guarded("SAVEPOINT"):
+            transaction = self._open()
+            transaction.savepoint(name)
+        try:
+            yield
+        except BaseException:
+            rolls_back = True
+            raise
+        finally:
+            with guarded("RELEASE"):
+                if rolls_back:
+                    self._rollback_to(name)
+                transaction.release(name)
+
+
+def _name(control: TransactionControl) -> str:
+    assert control.savepoint is not None
+    return control.savepoint

@@ -1,0 +1,780 @@
+"""How a connection runs statements, each in a transaction.
+
+A connection is what the application holds, and this is what it does: its cursors, and the
+statements about transactions, settings, cursors and rows in bulk, come together here.
+
+Nothing here refers to the :class:`~tique.Connection`, so that one that the application has
+dropped without closing it is finalized at once (:meth:`Execution.abandon`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tique import _observer, errors
+from tique._log import fields
+from tique._translation import given, judged, translated, translating, unexpected
+from tique.commit.commit_with_lock_waits import commit_behind_locks
+from tique.commit.locks import Usual
+from tique.commit.turns import Contender
+from tique.connection.apart import Apart, runs_apart
+from tique.connection.connection_info import TransactionStatus
+from tique.connection.control import Controls
+from tique.connection.deadline import Deadlines, overdue
+from tique.connection.notices import Notices
+from tique.connection.planning import Planner
+from tique.connection.portals import Portals
+from tique.connection.session_statements import SessionStatements
+from tique.connection.transfer.bulk import BulkStatements
+from tique.connection.variables import plan_with_variables, run_with_variables
+from tique.database import process
+from tique.database.database import release
+from tique.query.base import Outcome, Statement
+from tique.query.define.redefinition import redefined
+from tique.query.define.temporary import Temporaries
+from tique.query.read.fences import run_fenced_if_needed
+from tique.query.transaction.contested import come_again
+from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
+from tique.query.transaction.rereading import look_again
+from tique.query.transaction.transaction import IsolationLevel
+from tique.query.write.blind import run_blindly
+from tique.query.write.foreign_keys import check_deferred
+from tique_backends.concurrency.undisturbed import undisturbed
+from tique_backends.errors import EngineError
+from tique_rewriter.errors import RewriteError, UnknownTable
+from tique_rewriter.kinds.session.session import SessionPlan
+from tique_rewriter.plans.plan import (
+    DEFAULT_ISOLATION,
+    DEFAULT_READ_ONLY,
+    TransactionControl,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tique.database.database import Database
+    from tique.query.define.migration import Migration
+    from tique.query.transaction.transaction import Transaction
+    from tique.store.catalog import ManagedCatalog
+    from tique_backends.records import Notice
+    from tique_backends.session import Session
+
+logger = logging.getLogger("tique.commit")
+
+_TRIES_FOR = 10.0
+"""For so many seconds a statement in autocommit is run again after it lost."""
+_PAUSE = 0.0005
+
+
+def checked_timeout(value: float | None) -> float | None:
+    """A ``lock_timeout``; InterfaceError if it is none."""
+    if value is not None and not given(lambda value: value >= 0, value, "lock_timeout"):
+        raise errors.InterfaceError(f"lock_timeout={value!r} is below zero")
+    return value
+
+
+class Execution:
+    """Runs the statements of one connection, one at a time, under its lock.
+
+    Parameters
+    ----------
+    owner
+        The connection; what is left open is abandoned when it is gone.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        database: Database,
+        *,
+        isolation: IsolationLevel | None,
+        autocommit: bool,
+        paramstyle: str,
+        merges: bool,
+        lock_timeout: float | None,
+        transactional_ddl: bool,
+        python_variables: bool,
+    ) -> None:
+        capabilities = database.engine.capabilities
+        self._reads_variables = python_variables and capabilities.reads_variables
+        self.lock_timeout = checked_timeout(lock_timeout)
+        self.deadlines = Deadlines(self)
+        self._overdue: str | None = None
+        """The setting by which the connection was closed."""
+        self._merges = merges
+        self._transactional_ddl = transactional_ddl
+        self.database = database
+        self.number = database.number()
+        self.isolation = isolation or IsolationLevel.SNAPSHOT
+        self.autocommit = autocommit
+        self.lock: Any = threading.RLock()
+        self._process = process.current()
+        self.transaction: Transaction | None = None
+        """The open one."""
+        self.migration: Migration | None = None
+        """Its DDL."""
+        self.temporaries = Temporaries(database.engine, database.catalog, paramstyle)
+        self.planner = Planner(self, database, paramstyle, self.temporaries)
+        with translating():
+            self.session = database.engine.session()
+        self.contender = Contender(database.turns)
+        self.controls = Controls(self)
+        self.portals = Portals(self)
+        self._apart = Apart(database)
+        self.sessions = SessionStatements(self)
+        self.bulk = BulkStatements(self)
+        self._notices = Notices()
+        try:
+            with translating():
+                self._obey(isolation)
+        except BaseException:
+            self.session.close()
+            raise
+        with self.lock:
+            # Behind this the connection rests.
+            self._finalizer = weakref.finalize(owner, self.abandon)
+            self._finalizer.atexit = False
+
+    def _obey(self, isolation: IsolationLevel | None) -> None:
+        """Begin with the settings of the session, but for those of the connection."""
+        first = {**self.session.starting()}
+        if isolation is not None:
+            first[DEFAULT_ISOLATION] = isolation.value
+        if not isinstance(self.lock_timeout, Usual):
+            first.pop("lock_timeout", None)
+        self.sessions.obey(first)
+
+    def abandon(self) -> None:
+        """End the transaction and leave the rest to the checkpointer's thread.
+
+        Runs as a finalizer: at any point of any thread, so it takes no lock.
+        """
+        database = self.database
+        if self.is_inherited:
+            return
+        if self.transaction is not None:
+            database.sequencer.end(self.transaction.txid)
+            database.transactions.pop(self.transaction.txid, None)
+            database.locks.abandon(self.transaction.txid)
+        self.temporaries.forget()
+        database.abandon(self.session, self.migration)
+
+    # State
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed."""
+        return not self._finalizer.alive
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of the process which this one was forked from."""
+        return self._process != process.current()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self.transaction is not None or self.controls.is_explicit
+
+    @property
+    def txid(self) -> int | None:
+        """The open transaction's id."""
+        transaction = self.transaction
+        return None if transaction is None else transaction.txid
+
+    def check_usable(self) -> None:
+        """Raise an error if the connection takes no statements any more."""
+        if process.is_exiting:
+            process.park_if_exiting()
+        if not self._finalizer.alive:
+            if self._overdue is not None:
+                raise overdue(self._overdue)
+            raise errors.InterfaceError("the connection is closed", sqlstate="08003")
+        if self.is_inherited:
+            raise errors.InterfaceError(
+                "the connection belongs to the process that this one was forked from: "
+                "connect in each process (SQLAlchemy: engine.dispose(close=False) there)",
+                sqlstate="08003",
+            )
+
+    @property
+    def commits_each(self) -> bool:
+        """Whether every statement is a transaction of its own."""
+        return self.autocommit and not self.controls.is_explicit
+
+    def transaction_status(self) -> TransactionStatus:
+        """Return what the connection is in the middle of."""
+        if self.closed:
+            return TransactionStatus.UNKNOWN
+        transaction = self.transaction
+        migration = self.migration
+        if transaction is not None and (
+            transaction.has_failed or (migration is not None and migration.has_failed)
+        ):
+            return TransactionStatus.INERROR
+        if self.in_transaction:
+            return TransactionStatus.INTRANS
+        return TransactionStatus.IDLE
+
+    def set_autocommit(self, value: bool) -> None:
+        """Change it, outside of transactions."""
+        with self.guarded():
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "autocommit cannot change inside a transaction", sqlstate="25001"
+                )
+            # Its settings are as if they had been committed each.
+            self.sessions.settings.end(committed=True)
+            self.autocommit = value
+
+    def set_isolation(self, value: str | IsolationLevel) -> None:
+        """Change the level of the transactions to come, outside of transactions."""
+        with self.guarded():
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "the isolation level cannot change inside a transaction",
+                    sqlstate="25001",
+                )
+            self.isolation = IsolationLevel.parse(value)
+            self.sessions.settings.note(DEFAULT_ISOLATION, self.isolation.value)
+
+    def set_read_only(self, value: bool) -> None:
+        """Change whether transactions to come are read-only, outside of transactions."""
+        with self.guarded():
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "read_only cannot change inside a transaction", sqlstate="25001"
+                )
+            self.sessions.is_read_only = value
+            self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
+
+    def newest_catalog(self) -> ManagedCatalog:
+        """The definitions that the open transaction sees, or the next one."""
+        with self.guarded():
+            if self.database.timeline.is_shared and not self.in_transaction:
+                # Another process may have changed some meanwhile.
+                self.begin()
+            migration = self.migration
+            catalog = self.database.catalog if migration is None else migration.catalog
+            self.drop_statement()
+            return catalog
+
+    def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call it with each notice of the statements."""
+        with self.lock:
+            self.check_usable()
+            self._notices.add(handler, self.session)
+
+    def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call it no more."""
+        with self.lock:
+            self._notices.remove(handler)
+
+    # Statements
+
+    def run(self, query: str, parameters: Any) -> Outcome:
+        """Execute one statement for a cursor."""
+        if not self.deadlines.limits:
+            return self._run(query, parameters)
+        with self.lock, self.deadlines.statement():
+            return self._run(query, parameters)
+
+    def _run(self, query: str, parameters: Any) -> Outcome:
+        with self.lock:
+            if not self._finalizer.alive or self._process != process.current():
+                self.check_usable()
+            commits = self.commits_each
+            try:
+                return self._run_once(query, parameters, blindly=commits)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_again(lambda: self._run_once(query, parameters))
+
+    def _run_once(
+        self, query: str, parameters: Any, *, blindly: bool = False
+    ) -> Outcome:
+        try:
+            if blindly and self.database.timeline.is_abreast:
+                outcome = self._run_blindly(query, parameters)
+                if outcome is not None:
+                    return outcome
+            try:
+                prepared = self.planner.plan(query, parameters is not None)
+            except UnknownTable as error:
+                if not self._reads_variables:
+                    raise
+                return self._run_with_variables(query, parameters, error)
+            bound = prepared.bind(parameters)
+            statement = self.planner.statement(prepared)
+            if statement is None:
+                return self._run_other(prepared.plan, bound)
+            return self.run_in_transaction(statement, bound, statement.run)
+        except (EngineError, RewriteError) as error:
+            process.park_if_exiting()
+            self.drop_statement()
+            raise self._translated(error) from error
+        except Exception as error:
+            self._expected(error, query)
+            raise
+
+    def _expected(self, error: Exception, query: str) -> None:
+        """Raise an InternalError in place of an unforeseen exception."""
+        # When the interpreter ends, a module that is imported then raises RuntimeError.
+        process.park_if_exiting()
+        fault = unexpected(error, query)
+        if fault is not None:
+            self.drop_statement()
+            raise fault from error
+
+    def _run_blindly(self, query: str, parameters: Any) -> Outcome | None:
+        """Run a statement that need not ask for a snapshot; None: it has to."""
+        isolation = self.controls.isolation or self.isolation
+        if (
+            isolation is not IsolationLevel.SNAPSHOT
+            or not self._merges
+            or self.transaction is not None
+        ):
+            return None
+        version = self.database.catalog.version
+        prepared = self.planner.plan_blindly(query, parameters is not None)
+        statement = prepared and self.planner.statement(prepared)
+        if not prepared or not statement or not statement.may_begin_blindly:
+            return None
+        bound = prepared.bind(parameters)
+        self.begin(planned_at=version)
+        run = partial(run_blindly, statement)
+        return self.run_in_transaction(statement, bound, run)
+
+    def _run_other(self, plan: object, bound: Sequence[Any]) -> Outcome:
+        """Run a statement about transactions or the session."""
+        if isinstance(plan, TransactionControl):
+            self.controls.run(plan)
+            return Outcome()
+        assert isinstance(plan, SessionPlan)
+        if self.transaction is not None:
+            self.transaction.expect_sound()
+        return self.sessions.run(plan, bound)
+
+    def run_apart(self, query: str, parameters: Any) -> Outcome:
+        """Execute one query, whose rows wait in the engine."""
+        with self.guarded(query):
+            prepared = self.planner.plan(query, parameters is not None)
+            statement = self.planner.statement(prepared)
+            if statement is None or statement.writes or statement.defines:
+                raise errors.ProgrammingError("a named cursor takes queries only")
+            bound = prepared.bind(parameters)
+
+            def run(transaction: Transaction, values: Sequence[Any]) -> Outcome:
+                if self.sessions.are_usual and runs_apart(statement, transaction):
+                    return self._apart.run(statement, transaction, values)
+                return statement.run(transaction, values)
+
+            return self.run_in_transaction(statement, bound, run)
+
+    def _run_with_variables(
+        self, query: str, parameters: Any, error: UnknownTable
+    ) -> Outcome:
+        has_parameters = parameters is not None
+        plan = partial(self.planner.rewriter.plan_beside, query, has_parameters)
+        prepared, data = plan_with_variables(plan, error)
+        bound = prepared.bind(parameters)
+        statement = self.planner.statement(prepared)
+        if statement is None:
+            return self._run_other(prepared.plan, bound)
+        run = partial(run_with_variables, statement, data)
+        return self.run_in_transaction(statement, bound, run)
+
+    def _run_again(self, run: Callable[[], Outcome]) -> Outcome:
+        """Run a statement that is a transaction of its own, and lost, until it wins.
+
+        The application has seen nothing of the attempts that lost (P6).
+        """
+        latest = time.monotonic() + _TRIES_FOR
+        while True:
+            try:
+                return run()
+            except errors.SerializationError:
+                if time.monotonic() > (self.session.expires or latest):
+                    raise
+                # The turn was waited for; but the conflict may be another process's.
+                time.sleep(_PAUSE)
+
+    def run_many(
+        self, query: str, parameter_rows: Iterable[Any], *, returning: bool
+    ) -> Outcome:
+        """Run a statement once for every row of parameters, as one statement."""
+        rows = list(parameter_rows)
+        with self.lock:
+            commits = self.commits_each
+            try:
+                return self._run_many_once(query, rows, returning=returning)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_again(
+                lambda: self._run_many_once(query, rows, returning=returning)
+            )
+
+    def _run_many_once(
+        self, query: str, parameter_rows: Sequence[Any], *, returning: bool
+    ) -> Outcome:
+        with self.guarded(query):
+            prepared = self.planner.plan(query, True)
+            statement = self.planner.statement(prepared)
+            if statement is None:
+                raise errors.ProgrammingError(
+                    "executemany() takes INSERT, UPDATE or DELETE"
+                )
+            bound = [prepared.bind(parameters) for parameters in parameter_rows]
+            if not bound:
+                self.drop_statement()
+                return Outcome(0)
+            run = partial(statement.run_many, returning=returning)
+            return self.run_in_transaction(statement, bound, run)
+
+    @contextmanager
+    def guarded(self, query: str = "") -> Iterator[None]:
+        """One statement's work: no other runs, and errors are those of PEP 249."""
+        with self.lock:
+            self.check_usable()
+            try:
+                yield
+            except errors.Error:
+                self.drop_statement()
+                raise
+            except (EngineError, RewriteError) as error:
+                process.park_if_exiting()
+                self.drop_statement()
+                raise self._translated(error) from error
+            except Exception as error:
+                self._expected(error, query)
+                raise
+
+    def _translated(self, error: EngineError | RewriteError) -> errors.Error:
+        """The error to raise; the engine says whether an unknown construct is SQL."""
+        if isinstance(error, RewriteError) and error.text is not None:
+            try:
+                # An error there must not end an engine transaction that is held.
+                session = self.session.aside or self.session
+                is_sql = session.understands(error.text)
+            except EngineError as problem:
+                return translated(problem)
+            if is_sql is not None:
+                error = judged(error, is_sql=is_sql)
+        return translated(error)
+
+    def drop_statement(self) -> None:
+        """End a transaction that began for a statement that failed."""
+        if self.commits_each and self.transaction is not None:
+            self.rollback()
+
+    def run_in_transaction(
+        self,
+        statement: Statement,
+        bound: Sequence[Any],
+        run: Callable[[Transaction, Sequence[Any]], Outcome],
+    ) -> Outcome:
+        """Run a statement in the open transaction, or in one of its own."""
+        transaction = self.transaction
+        if transaction is None:
+            transaction = self.begin()
+        elif transaction.has_failed:
+            transaction.expect_sound()
+        transaction.lock_timeout = self.lock_timeout
+        commits = self.commits_each
+        migrates = transaction.migration is not None or (
+            statement.defines and (self._defines_within or statement.is_held)
+        )
+        if migrates:
+            migration = transaction.migration or self._migrate(transaction)
+            run = partial(migration.run, run, defines=statement.defines)
+        else:
+            run = partial(run_fenced_if_needed, run)
+            if not (transaction.has_one_snapshot or statement.writes):
+                run = partial(look_again, run)
+        if migrates or statement.defines:
+            # Ctrl-C stops it as cancel() does: it fails, or is over.
+            run = partial(_whole, self.cancel, run)
+        observer = _observer.observer
+        if observer is not None:
+            kind = type(statement).__name__.removesuffix("Statement")
+            run = observer.observed(self._system, kind, run)
+        shared = self.database.engine.shared
+        try:
+            if shared is not None:
+                shared.expect_privileges(statement.needs)
+            outcome = run(transaction, bound)
+            self.database.timeline.check()
+        except BaseException as error:
+            if commits:
+                self.rollback()
+            if isinstance(error, EngineError):
+                tables = {table for table, _ in statement.needs}
+                if migrates:
+                    # Its own definitions are not there for others.
+                    lasting = self.database.catalog.by_id()
+                    tables = {table for table in tables if table.id in lasting}
+                changed = redefined(error, self.database.engine, tables)
+                if changed is not None:
+                    raise changed from error
+            raise
+        if commits:
+            # What has begun to commit is not stopped.
+            self.session.expires = None
+            self.commit()
+        self.database.committer.let_work()
+        return outcome
+
+    @property
+    def _defines_within(self) -> bool:
+        """Whether DDL is a part of the transaction."""
+        if self.controls.is_explicit:
+            return True
+        return self._transactional_ddl and not self.autocommit
+
+    def _migrate(self, transaction: Transaction) -> Migration:
+        """Begin the DDL of a transaction."""
+        migration = self.migration = self.database.migration(transaction)
+        undisturbed(migration.open)
+        self.planner.plan_by(migration.catalog)
+        return migration
+
+    def leave_migration(self) -> None:
+        """Note that the transaction has no DDL, or no longer."""
+        if self.migration is not None:
+            undisturbed(self.migration.close)
+            self.migration = None
+            self.planner.plan_by(self.database.catalog)
+
+    # Transactions
+
+    def begin(self, *, planned_at: int | None = None) -> Transaction:
+        """Begin a transaction, blindly if its statement was planned at a known version."""
+        session = self.live_session()
+        transaction = self.database.begin(
+            session,
+            self.controls.isolation or self.isolation,
+            read_only=self.controls.is_read_only(default=self.sessions.is_read_only),
+            merges=self._merges,
+            contender=self.contender,
+            temporaries=self.temporaries,
+            planned_at=planned_at,
+            begun=self.controls.begun,
+        )
+        transaction.is_single = self.commits_each
+        transaction.holder = self.number, threading.current_thread().name
+        self.transaction = transaction
+        self.database.transactions[transaction.txid] = transaction
+        if self.contender.begin():
+            self.database.commits.note_retry()
+        if planned_at is None:
+            try:
+                come_again(transaction)
+            except BaseException:
+                self.end()
+                raise
+        return transaction
+
+    def live_session(self) -> Session:
+        """The session, or another one with the same settings if it is of no use."""
+        settings = self.sessions.settings
+        if self.session.is_lost or settings.is_unsure:
+            with suppress(EngineError):
+                self.session.close()
+            if self.temporaries:
+                self.temporaries.lose("its connection to the engine was lost")
+                self.temporaries.forget_engine()
+            self.session = self.database.engine.session()
+            self._notices.follow(self.session)
+            settings.is_unsure = True
+            self.sessions.give_all()
+        return self.session
+
+    def commit(self) -> None:
+        """Commit the open transaction, if there is one."""
+        observer, transaction = _observer.observer, self.transaction
+        if (
+            observer is None
+            or transaction is None
+            or not (transaction.has_writes or transaction.migration)
+        ):
+            self._commit_or_lose()
+            return
+        with observer.commit(self._system, transaction.txid):
+            self._commit_or_lose()
+
+    @property
+    def _system(self) -> str:
+        return self.database.engine.capabilities.dialect
+
+    def _commit_or_lose(self) -> None:
+        transaction, locks = self.transaction, self.database.locks
+        committed = has_lost = False
+        own = {}
+        if self.temporaries and transaction is not None:
+            own = self.temporaries.withdraw(transaction)
+        try:
+            if transaction is not None:
+                transaction.expect_sound()
+            if transaction is not None and (
+                transaction.has_writes or transaction.migration is not None
+            ):
+                if transaction.deferred:
+                    with translating():
+                        check_deferred(transaction)
+                if locks.are_held and locks.of(transaction.txid):
+                    if transaction.has_locked:
+                        with translating():
+                            expect_kept_locked(transaction)
+                elif not transaction.server_locks:
+                    self.contender.give_way(transaction)
+                committer, migration = self.database.committer, transaction.migration
+                if migration is None:
+                    with translating():
+                        note_staged_keys(transaction)
+                    commit_behind_locks(
+                        committer, locks, transaction, self.lock_timeout
+                    )
+                else:
+                    locks.enter(transaction, self.lock_timeout, whole=True)
+                    with translating():
+                        undisturbed(migration.commit)
+            committed = True
+            if transaction is not None:
+                transaction.notifications.send(transaction.session)
+            if self.temporaries and transaction is not None:
+                self.temporaries.keep(transaction, own)
+        except RuntimeError:
+            process.park_if_exiting()
+            raise
+        except errors.Error as error:
+            process.park_if_exiting()
+            if isinstance(error, errors.SerializationError) and transaction is not None:
+                has_lost = transaction.takes_turns
+                self.database.commits.note_conflict()
+                # No key: its values are the application's (P11).
+                logger.debug(
+                    "a commit met a conflict on %s",
+                    error.table,
+                    extra=fields(
+                        "conflict",
+                        table=error.table,
+                        txid=transaction.txid,
+                        winner=error.winner,
+                        connection=self.number,
+                    ),
+                )
+                if has_lost:
+                    self.contender.lose(transaction, error)
+                if error.table is not None and error.key:
+                    self.database.hot_keys.note_conflict(error.table, error.key)
+            raise
+        finally:
+            if transaction is not None:
+                transaction.writes.update(own)
+                locks.leave(transaction.txid)
+            self.end(committed=committed, has_lost=has_lost)
+            if has_lost:
+                self.contender.wait()
+
+    def rollback(self) -> None:
+        """Undo the open transaction, if there is one."""
+        self.end()
+
+    def leave_turn(self) -> None:
+        """Hold others up no more for a transaction that is not tried again (P6)."""
+        with self.lock:
+            self.contender.end()
+
+    def end(self, *, committed: bool = False, has_lost: bool = False) -> None:
+        """Leave the transaction, which was committed or not."""
+        transaction, self.transaction = self.transaction, None
+        self.controls.reset()
+        self.leave_migration()
+        if transaction is not None and not has_lost:
+            self.contender.end(transaction)
+        if transaction is not None:
+            self.database.transactions.pop(transaction.txid, None)
+            transaction.end()
+        if self.temporaries:
+            self.temporaries.end(self.session, committed=committed)
+        # The transaction's outcome stands, even if a result cannot be closed.
+        with suppress(EngineError):
+            self.portals.end(committed=committed)
+            self.session.end_abandoned()
+        if self.sessions.settings.has_changes:
+            self.sessions.settings.end(committed=committed)
+
+    def fail(self, txid: int) -> None:
+        """Refuse all but a rollback to a transaction, if it is still open."""
+        with self.lock:
+            transaction = self.transaction
+            if transaction is not None and transaction.txid == txid:
+                transaction.has_failed = True
+
+    def cancel(self) -> None:
+        """Make the statement fail that runs; from any thread."""
+        self.check_usable()
+        txid = self.txid
+        if txid is not None:
+            self.database.locks.cancel(txid)
+            self.database.uncommitted.interrupt(txid)
+        self._apart.interrupt()
+        self.session.interrupt()
+
+    # The end
+
+    def seize(self, patience: float) -> None:
+        """Let the call under way end, and no other begin."""
+        if not self.lock.acquire(timeout=patience):
+            txid = self.txid
+            if txid is not None:
+                self.database.uncommitted.interrupt(txid)
+            with suppress(EngineError):
+                self.session.interrupt()
+            if not self.lock.acquire(timeout=patience):
+                return
+        if self.migration is not None:
+            # The last checkpoint would wait for its end.
+            with suppress(EngineError):
+                self.migration.close()
+
+    def terminate(self, name: str) -> None:
+        """Close the connection, whose time by this setting is over."""
+        self._overdue = name
+        self.close()
+
+    def close(self) -> None:
+        """Roll back, and give everything back. Idempotent."""
+        with self.lock:
+            if self._finalizer.detach() is None or self.is_inherited:
+                return
+            try:
+                # (The end of its session undoes it.)
+                with suppress(EngineError, errors.Error), translating("closing"):
+                    self.end()
+                    self.contender.end()
+                self.temporaries.forget()
+                self._apart.close()
+                with suppress(EngineError):
+                    self.session.close()
+            finally:
+                with translating():
+                    release(self.database)
+
+
+def _whole(
+    stop: Callable[[], None],
+    run: Callable[[Transaction, Sequence[Any]], Outcome],
+    transaction: Transaction,
+    bound: Sequence[Any],
+) -> Outcome:
+    """Run a statement that no signal handler cuts short."""
+    return undisturbed(lambda: run(transaction, bound), stop=stop)

@@ -1,0 +1,1 @@
+"""Many rows at once between the application and a connection."""

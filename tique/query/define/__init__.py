@@ -1,0 +1,1 @@
+"""What a transaction defines: DDL, by itself or inside of a transaction."""

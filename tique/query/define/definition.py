@@ -1,0 +1,260 @@
+"""CREATE, ALTER and DROP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique import errors
+from tique.query.base import Outcome, Statement
+from tique.query.define.new_tables import NewTable
+from tique.query.define.unique_indexes import is_there, owner
+from tique.query.read.select import SelectStatement
+from tique_rewriter.kinds.define.alter import AlterTable
+from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tique.query.transaction.transaction import Transaction
+    from tique_rewriter.kinds.define.alter import AlterNothing
+    from tique_rewriter.kinds.define.create_as import CreateTableAs
+    from tique_rewriter.kinds.define.temporary import CreateTemporary
+    from tique_rewriter.plans.ddl_plans import (
+        CreateIndex,
+        CreateTable,
+        CreateTemporaryView,
+        DropIndex,
+        DropTable,
+        DropTemporaryViews,
+    )
+
+
+class CreateTableStatement(Statement):
+    """CREATE TABLE."""
+
+    defines = True
+    plan: CreateTable
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the table."""
+        made = NewTable(self.plan.table, self.plan.text)
+        transaction.ddl.create_table(
+            transaction,
+            made,
+            if_not_exists=self.plan.if_not_exists,
+            replaces=self.plan.replaces,
+        )
+        return Outcome()
+
+
+class CreateTableAsStatement(Statement):
+    """CREATE TABLE … AS, with the rows that its query has in the snapshot."""
+
+    defines = True
+
+    def __init__(self, plan: CreateTableAs) -> None:
+        super().__init__(plan)
+        self._create = plan
+        self._select = SelectStatement(plan.select)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the table with its rows."""
+        plan, head = self._create, self._create.head
+        table = Table(head.schema, head.name, ())
+        place = transaction.engine.forms.plain(table)
+        with transaction.statement():
+            query, bound = self._select.query(transaction, parameters)
+            made = NewTable(
+                table,
+                f"CREATE {'OR REPLACE ' * head.replaces}TABLE {place} {plan.columns} "
+                f"AS {query}",
+                (query, bound),
+                is_empty=not plan.has_rows,
+            )
+            count = transaction.ddl.create_table(
+                transaction,
+                made,
+                if_not_exists=head.if_not_exists,
+                replaces=head.replaces,
+            )
+        return Outcome(count)
+
+
+class CreateTemporaryStatement(Statement):
+    """CREATE TEMPORARY TABLE, with a list of columns or a query."""
+
+    def __init__(self, plan: CreateTemporary) -> None:
+        super().__init__(plan)
+        self._create = plan
+        self._select = None if plan.select is None else SelectStatement(plan.select)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the table for this connection; a rollback takes it back."""
+        with transaction.statement():
+            query = None
+            if self._select is not None:
+                query = self._select.query(transaction, parameters)
+            count = transaction.temporaries.create(transaction, self._create, query)
+        return Outcome(count)
+
+
+class CreateTemporaryViewStatement(Statement):
+    """CREATE TEMPORARY VIEW."""
+
+    plan: CreateTemporaryView
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the view for this connection; a rollback takes it back."""
+        with transaction.statement():
+            transaction.temporaries.create_view(transaction, self.plan)
+        return Outcome()
+
+
+class DropTemporaryViewsStatement(Statement):
+    """DROP VIEW of temporary views."""
+
+    plan: DropTemporaryViews
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Drop the views; a rollback brings them back."""
+        with transaction.statement():
+            transaction.temporaries.drop_views(transaction, self.plan.names)
+        return Outcome()
+
+
+class DropTableStatement(Statement):
+    """DROP TABLE."""
+
+    def __init__(self, plan: DropTable) -> None:
+        super().__init__(plan)
+        self._tables = plan.tables
+        self._kind = plan.kind
+        self._cascade = plan.cascade
+        self.defines = not all(table.is_temporary for table in plan.tables)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Drop the tables."""
+        own = [table for table in self._tables if table.is_temporary]
+        managed = [table for table in self._tables if not table.is_temporary]
+        if managed:
+            transaction.ddl.drop_tables(
+                transaction, managed, kind=self._kind, cascade=self._cascade
+            )
+        if own:
+            with transaction.statement():
+                transaction.temporaries.drop(transaction, own)
+        return Outcome()
+
+
+class CreateIndexStatement(Statement):
+    """CREATE INDEX: an index of the storage table."""
+
+    defines = True
+    plan: CreateIndex
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the index."""
+        create, table = self.plan, self.plan.table
+        is_plain = not create.is_computed and not create.is_unique
+        # The index may be too small for a row that this transaction has buffered: then
+        # it is an alteration, which moves such rows to storage before (P4).
+        if is_plain and not transaction.writes.get(table.id):
+            transaction.ddl.define(transaction, table, create.text)
+            return Outcome()
+        # A row that another transaction has buffered may be one for which the index's
+        # expression fails, or a duplicate: that transaction finds that the table has
+        # another number (P4).
+        with transaction.statement():
+            if create.unless is None or not is_there(
+                transaction, table.schema, create.unless
+            ):
+                alter_by(transaction, table, create.text, adds=create.name)
+        return Outcome()
+
+
+def alter_by(
+    transaction: Transaction,
+    table: Table,
+    statement: str,
+    expect: Callable[[], None] = lambda: None,
+    adds: str | None = None,
+) -> None:
+    """Run a statement about a table's index or type as an alteration of the table.
+
+    ``expect`` raises, when no other schema change runs, if this may not be done.
+    """
+    plan = AlterTable(
+        parameters=0,
+        references=(),
+        before=table,
+        after=table,
+        changes="",
+        origins=tuple(range(len(table.columns))),
+        retyped=frozenset(),
+        new_keys=frozenset(),
+        cascade=False,
+        statement=statement,
+        adds=adds,
+    )
+    transaction.alterations.alter(transaction, plan, expect)
+
+
+class DropIndexStatement(Statement):
+    """DROP INDEX."""
+
+    defines = True
+    plan: DropIndex
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Drop the index."""
+        drop = self.plan
+        with transaction.statement():
+            owners = [owner(transaction, *name) for name in drop.names]
+            table = next((table for table in owners if table is not None), None)
+            if table is None:
+                transaction.ddl.define(transaction, None, drop.text)
+            elif len(owners) > 1:
+                raise errors.NotSupportedError(
+                    f"a unique index of {table.qualified_name} is dropped by itself; "
+                    "write a statement for each index"
+                )
+            else:
+                alter_by(transaction, table, drop.text)
+        return Outcome()
+
+
+class AlterTableStatement(Statement):
+    """ALTER TABLE."""
+
+    defines = True
+    plan: AlterTable
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Alter the table."""
+        plan = self.plan
+        if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
+            with transaction.statement():
+                transaction.alterations.alter(transaction, plan)
+        return Outcome()
+
+
+class AlterNothingStatement(Statement):
+    """ALTER TABLE IF EXISTS of a table that is not there."""
+
+    plan: AlterNothing
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Do nothing."""
+        return Outcome()

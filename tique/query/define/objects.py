@@ -1,0 +1,327 @@
+"""What the engine runs as it stands.
+
+These are CREATE, ALTER and DROP of objects that are no tables, COMMENT ON, GRANT, REVOKE,
+and statements that keep storage tidy.
+
+*CREATE and REFRESH MATERIALIZED VIEW.*
+The engine's own materialized view is a managed table without a key, to which no version is
+ever written. It is filled by the engine, from storage, in a transaction with DDL, which is
+opened for the statement if need be (:mod:`tique.query.define.migration`). Each refresh gives
+it another number (P1): a statement finds the rows of the number that its snapshot
+knows, or fails (:mod:`tique.query.define.redefinition`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique import errors
+from tique.query.base import Outcome, Statement
+from tique.query.define.definition import alter_by
+from tique.query.define.renaming import rename_schema, rename_type, shape_of
+from tique_rewriter.kinds.define.materialized import tables_of
+from tique_rewriter.kinds.define.views import check_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tique.query.transaction.transaction import Transaction
+    from tique_rewriter.plans.ddl_plans import (
+        CreateMaterialized,
+        DefineMacro,
+        DefineObjects,
+        DefineViews,
+        Grant,
+        RefreshMaterialized,
+        RenameSchema,
+        Tidy,
+    )
+    from tique_rewriter.schema import Table
+
+
+class DefineObjectsStatement(Statement):
+    """A definition that the engine runs as it stands.
+
+    The tables in schemas that it drops are released first. All others must be what they
+    were: what else an engine drops or changes with an object is refused.
+    """
+
+    defines = True
+    plan: DefineObjects
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Define it."""
+        if self.plan.changed_type is not None:
+            return self._rename(transaction, self.plan.changed_type)
+        return self._run(transaction)
+
+    def _rename(self, transaction: Transaction, name: str) -> Outcome:
+        """Rename a type or a value of it.
+
+        Rows in memory and in the log have values by their text, and statements the type by
+        its name: the tables with such columns are made anew, as by ALTER TABLE.
+        """
+        tables = self._tables_of(transaction, name)
+
+        def expect() -> None:
+            if self._tables_of(transaction, name) != tables:
+                raise errors.SerializationError(
+                    f"other columns are of the type {name} by now; run the statement again"
+                )
+
+        if not tables:
+            return self._run(transaction, expect)
+        text = self.plan.text
+        with transaction.statement():
+            if len(tables) == 1:
+                alter_by(transaction, tables[0], text, expect)
+            else:
+                rename_type(transaction, text, tables, expect)
+        return Outcome()
+
+    def _run(
+        self, transaction: Transaction, expect: Callable[[], None] = lambda: None
+    ) -> Outcome:
+        ddl, session = transaction.ddl, transaction.session
+        engine, catalog = transaction.engine, transaction.catalog
+        schemas = {name.lower() for name in self.plan.dropped_schemas}
+
+        def dropped() -> list[Table]:
+            return [table for table in catalog if table.schema.lower() in schemas]
+
+        def define() -> None:
+            expect()
+            gone = dropped()
+            ddl.release(session, gone)
+            kept = [t for t in catalog if t not in gone and not t.fault] if gone else []
+            session.execute(self.plan.text)
+            views = [table for table in kept if table.is_materialized]
+            lost = engine.without_storage(session, views) if views else []
+            for table in kept:
+                if table in lost:
+                    continue
+                now = engine.describe(session, table.schema, table.name)
+                if shape_of(now) != shape_of(table):
+                    raise errors.NotSupportedError(
+                        f"this would change {table.qualified_name} too; change that "
+                        "first, by itself",
+                        sqlstate="2BP01",
+                    )
+
+        ddl.changes.change(transaction, define, dropped)
+        return Outcome()
+
+    def _tables_of(self, transaction: Transaction, name: str) -> list[Table]:
+        """The tables whose recent versions have values of a type.
+
+        Raises
+        ------
+        NotSupportedError
+            One of them is not managed, as temporary tables are.
+        """
+        catalog = transaction.catalog
+        tables: list[Table] = []
+        for place in transaction.engine.tables_of_type(transaction.session, name):
+            table = catalog.named(*place)
+            if table is None:
+                raise errors.NotSupportedError(
+                    f"to rename {name} or a value of it is not supported while a table "
+                    f"that is not managed has columns of it ({'.'.join(place)}); drop "
+                    "that, or make a new type and change the columns to it one by one",
+                    sqlstate="0A000",
+                )
+            tables.append(table)
+        return tables
+
+
+class RenameSchemaStatement(Statement):
+    """ALTER SCHEMA … RENAME TO."""
+
+    defines = True
+    plan: RenameSchema
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Rename the schema."""
+        with transaction.statement():
+            rename_schema(transaction, self.plan)
+        return Outcome()
+
+
+class DefineMacroStatement(DefineObjectsStatement):
+    """A macro, once the engine has said that it may be there."""
+
+    plan: DefineMacro
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create it."""
+        macro = self.plan
+        transaction.engine.check_macro(
+            transaction.session, macro.name, macro.expression
+        )
+        return super().run(transaction, parameters)
+
+
+class DefineViewsStatement(Statement):
+    """CREATE VIEW or DROP VIEW, which the engine runs as it stands.
+
+    A view is the engine's own, over the storage tables: its listings have it, and after
+    detaching it is what it was. Statements read its query in its place.
+    """
+
+    defines = True
+    plan: DefineViews
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create or drop the views."""
+        catalog = transaction.catalog
+
+        def used() -> list[Table]:
+            found = (catalog.view(*name) for name in self.plan.names)
+            return [view.table for view in found if view is not None]
+
+        def define() -> None:
+            transaction.session.execute(self.plan.text)
+            if self.plan.creates:
+                self._check(transaction)
+
+        transaction.ddl.changes.change(transaction, define, used)
+        return Outcome()
+
+    def _check(self, transaction: Transaction) -> None:
+        """Refuse a view whose query, as the engine has written it, cannot be read."""
+        engine = transaction.engine
+        views = engine.views(transaction.session)
+        catalog = transaction.catalog.with_views(views)
+        for name in self.plan.names:
+            view = catalog.view(*name)
+            if view is not None and view != transaction.catalog.view(*name):
+                check_view(catalog, engine.capabilities.dialect, view)
+
+
+class GrantStatement(Statement):
+    """GRANT and REVOKE."""
+
+    defines = True
+    plan: Grant
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Change the privileges; tables are what they were."""
+        transaction.ddl.changes.run_text(transaction, self.plan.text)
+        return Outcome()
+
+
+class TidyStatement(Statement):
+    """ANALYZE, VACUUM, REINDEX and the like; no transaction sees them."""
+
+    writes = False
+    plan: Tidy
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Have storage tidied.
+
+        Raises
+        ------
+        ProgrammingError
+            The transaction has done something already, and the engine has this in none.
+        """
+        if self.plan.is_alone and (transaction.touched or transaction.has_writes):
+            verb = self.plan.text.split(maxsplit=1)[0].upper()
+            raise errors.ProgrammingError(
+                f"{verb} cannot run inside a transaction", sqlstate="25001"
+            )
+        transaction.session.execute(self.plan.text).close()
+        return Outcome()
+
+
+class CreateMaterializedStatement(Statement):
+    """CREATE MATERIALIZED VIEW."""
+
+    defines = is_held = True
+    plan: CreateMaterialized
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the view, without rows; then fill it."""
+        create, catalog = self.plan, transaction.catalog
+        schema, name = create.name
+        if catalog.named(schema, name) or catalog.view(schema, name):
+            if create.if_not_exists:
+                return Outcome()
+            raise errors.ProgrammingError(
+                f"table or view {schema}.{name} exists already", sqlstate="42P07"
+            )
+
+        def define() -> Table:
+            engine, session = transaction.engine, transaction.session
+            session.execute(f"{create.text} WITH NO DATA").close()
+            if create.has_rows:
+                made = engine.describe(session, schema, name)
+                expect_in_storage(transaction, made)
+                place = engine.forms.plain(made)
+                session.execute(f"REFRESH MATERIALIZED VIEW {place}").close()
+            return engine.describe(session, schema, name)
+
+        fill(transaction, define)
+        return Outcome()
+
+
+class RefreshMaterializedStatement(Statement):
+    """REFRESH MATERIALIZED VIEW."""
+
+    defines = is_held = True
+    plan: RefreshMaterialized
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Have the engine compute its rows anew."""
+        refresh, catalog = self.plan, transaction.catalog
+        # Its number may be another one by now.
+        view = catalog.find(refresh.view.schema, refresh.view.name)
+        if view is None or not view.is_materialized:
+            raise errors.ProgrammingError(
+                f"{refresh.view.qualified_name} was dropped meanwhile", sqlstate="42P01"
+            )
+
+        def define() -> Table:
+            engine, session = transaction.engine, transaction.session
+            if refresh.has_rows:
+                expect_in_storage(transaction, view)
+            engine.unmanage(session, view)
+            session.execute(refresh.text).close()
+            return engine.describe(session, view.schema, view.name)
+
+        fill(transaction, define)
+        return Outcome()
+
+
+def fill(transaction: Transaction, define: Callable[[], Table]) -> None:
+    """Run what gives a materialized view other rows, and manage it under another number."""
+    changes, session = transaction.ddl.changes, transaction.session
+    changes.expect_possible(transaction)
+    since: dict[int, float] = {}
+
+    def change() -> None:
+        made = transaction.engine.manage(session, define())
+        since[made.id] = transaction.sts
+
+    changes.transact(session, change, since)
+
+
+def expect_in_storage(transaction: Transaction, view: Table) -> None:
+    """Refuse to fill a view from tables that storage has not as the transaction sees them."""
+    engine, migration = transaction.engine, transaction.migration
+    assert migration is not None
+    for each in engine.materialized_views(transaction.session):
+        if (each.table.schema, each.table.name) == (view.schema, view.name):
+            for table in tables_of(
+                transaction.catalog, engine.capabilities.dialect, each
+            ):
+                migration.expect_in_storage(table)

@@ -1,0 +1,1 @@
+"""What a transaction reads: the forms of tables, rows by key, queries."""

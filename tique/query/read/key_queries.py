@@ -1,0 +1,202 @@
+"""Rows that the driver finds for a query by itself, in memory or by their keys.
+
+They are those of a *group*, all rows with one prefix of the key (:mod:`tique.store.groups`),
+or of a range of adjacent groups. Each may be joined with a row of another table, which
+is looked up by its key. Every part shows the transaction's snapshot, so the whole does.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tique.query.read.comparing import Compared, satisfying
+from tique.query.read.sources import KeyReader
+from tique.query.transaction.contested import come_to
+from tique.store.rows import tuple_of
+from tique_rewriter.local.conditions import ORDERED
+from tique_rewriter.local.kernel import NotLocal
+from tique_rewriter.local.values import Kind, kind_of
+from tique_rewriter.plans.plan import ColumnValue
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from tique.commit.turns import Habit
+    from tique.query.read.comparing import BoundComparison
+    from tique.query.read.sources import Source
+    from tique.query.transaction.transaction import Transaction
+    from tique.store.rows import Key
+    from tique_backends.records import Row
+    from tique_rewriter.plans.plan import GroupRead, Lookup, Operand
+    from tique_rewriter.schema import Column, Table
+
+_LOOKED_UP = ORDERED | {"text"}
+"""Types of which every engine compares two columns of the same type alike."""
+
+
+class Reader:
+    """Finds the rows of a query that reads groups.
+
+    Parameters
+    ----------
+    read
+        The query.
+    sources
+        The plan's references.
+    """
+
+    def __init__(self, read: GroupRead, sources: Sequence[Source]) -> None:
+        lookup = read.lookup
+        self._outer = outer = sources[0 if lookup is None else lookup.outer]
+        behind = len(outer.table.columns)
+        self._lookup = None
+        self.columns: tuple[Column, ...] = outer.table.columns
+        """The columns of the rows."""
+        self.keys = frozenset(outer.table.primary_key)
+        """The positions of the key columns among them."""
+        looked_at = _columns(read)
+        if lookup is not None:
+            inner = sources[1 - lookup.outer]
+            later = [i - behind for i in looked_at if i >= behind]
+            self._lookup = _InnerRows(lookup, outer.table, inner, later)
+            self.columns += inner.table.columns
+            self.keys |= {behind + i for i in inner.table.primary_key}
+        self._needed = frozenset(i for i in looked_at if i < behind)
+        compared = [
+            Compared(comparison, self.columns) for comparison in read.comparisons
+        ]
+        self._before = [each for each in compared if each.position < behind]
+        self._after = [each for each in compared if each.position >= behind]
+        self._range = None
+        if outer.is_range:
+            kind = kind_of(outer.table.columns[outer.table.primary_key[-2]].type)
+            if kind is not None and kind.family == "integer":
+                self._range = kind
+        self.is_possible = (
+            (outer.is_group or self._range is not None)
+            and all(each.is_possible for each in compared)
+            and (self._lookup is None or self._lookup.is_possible)
+        )
+        """Whether the query can be answered without the engine at all."""
+
+    def kept_types(self, read: GroupRead) -> Sequence[str]:
+        """The types of the results if some of them may be kept in another form.
+
+        Aggregates take none.
+        """
+        positions = [output.position for output in read.outputs]
+        if any(output.function for output in read.outputs):
+            return ()
+        return [self.columns[i].type for i in positions if i is not None]
+
+    def come_to(
+        self, transaction: Transaction, parameters: Sequence[Any], habit: Habit
+    ) -> None:
+        """Wait for the turn at the group if it is contested."""
+        if self._outer.is_group:
+            with suppress(NotLocal):
+                place = self._outer.place(parameters)
+                come_to(transaction, self._outer.table, place, self._needed, habit)
+
+    def rows(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Sequence[Row] | None:
+        """The rows, or None if the engine must answer; unused columns may be gaps."""
+        try:
+            before = [each.bound(parameters) for each in self._before]
+            after = [each.bound(parameters) for each in self._after]
+            numbers = None
+            if self._range is not None:
+                position = self._outer.table.primary_key[-2]
+                first, last = _bounds(self._range, position, before)
+                if last - first >= transaction.catalog.policy.answered_groups:
+                    return None
+                numbers = range(first, last + 1)
+            found = self._outer.rows(transaction, parameters, self._needed, numbers)
+            if found is None:
+                return None
+            rows = satisfying(found, before)
+            if self._lookup is not None:
+                joined = self._lookup.joined(transaction, parameters, rows)
+                if joined is None:
+                    return None
+                rows = satisfying(joined, after)
+        except NotLocal:
+            return None
+        return rows
+
+
+class _InnerRows:
+    """The other table of a join, whose rows are looked up."""
+
+    def __init__(
+        self, lookup: Lookup, outer: Table, source: Source, needed: Collection[int]
+    ) -> None:
+        self._source = source
+        self._table = table = source.table
+        self._needed = sorted({*needed, *table.primary_key})
+        operands: list[Operand] = []
+        bound: list[int] = []
+        places: list[int] = []
+        self.is_possible = True
+        for position, part in zip(table.primary_key, lookup.key, strict=True):
+            if isinstance(part, ColumnValue):
+                kind = kind_of(outer.columns[part.position].type)
+                self.is_possible &= kind is not None and kind.family in _LOOKED_UP
+                places.append(part.position)
+            else:
+                places.append(len(outer.columns) + len(bound))
+                bound.append(position)
+                operands.append(part)
+        self._keys = KeyReader(table, bound, operands)
+        self._key = tuple_of(places)
+        """A function from an outer row, followed by ``_keys``' values, to a key."""
+
+    def joined(
+        self, transaction: Transaction, parameters: Sequence[Any], rows: Iterable[Row]
+    ) -> list[Row] | None:
+        """The rows, each with its matching row; rows without one are left out."""
+        if not self._source.is_known(transaction):
+            return None
+        values = self._keys.read(parameters)
+        pairs = [(self._key(row + values), row) for row in rows]
+        keys: list[Key] = [
+            key for key in dict.fromkeys([key for key, _ in pairs]) if None not in key
+        ]
+        if len(keys) > transaction.catalog.policy.lookups:
+            return None
+        transaction.prefetch(self._table, keys, self._needed)
+        found = {key: transaction.row(self._table, key, self._needed) for key in keys}
+        for key, row in found.items():
+            transaction.see_row(self._table, key, row, self._needed)
+        return [
+            row + other for key, row in pairs if (other := found.get(key)) is not None
+        ]
+
+
+def _columns(read: GroupRead) -> frozenset[int]:
+    """The columns that a query looks at."""
+    positions = [
+        *[output.position for output in read.outputs],
+        *[position for position, _ in read.order],
+        *[comparison.position for comparison in read.comparisons],
+    ]
+    if read.lookup is not None:
+        positions += [p.position for p in read.lookup.key if isinstance(p, ColumnValue)]
+    return frozenset(i for i in positions if i is not None)
+
+
+def _bounds(
+    kind: Kind, position: int, comparisons: Iterable[BoundComparison]
+) -> tuple[int, int]:
+    """The least and the greatest integer that satisfy the comparisons of one column."""
+    first, last = kind.least, kind.high
+    for comparison in comparisons:
+        if comparison.position == position:
+            value = comparison.value
+            if comparison.operator in (">", ">="):
+                first = max(first, value + (comparison.operator == ">"))
+            else:
+                last = min(last, value - (comparison.operator == "<"))
+    return first, last

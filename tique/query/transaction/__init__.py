@@ -1,0 +1,1 @@
+"""A transaction: its snapshot, its turns at contested rows, its messages."""

@@ -1,0 +1,583 @@
+"""A transaction: its snapshot, its uncommitted writes, its savepoints."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from typing_extensions import override
+
+from tique import errors
+from tique.query.define.temporary import Temporaries
+from tique.query.read.keyed_rows import KeyedRows
+from tique.query.transaction.constraint_modes import ConstraintModes
+from tique.query.transaction.notifications import Notifications
+from tique.writes.references import References
+from tique.writes.seen import Seen
+from tique.writes.table import TableWrites, Write
+from tique_backends.errors import ConnectionLostError, EngineError
+from tique_rewriter.plans.text import Moment
+from tique_rewriter.scope.moments import timed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from tique.checkpoint.uncommitted import UncommittedFold
+    from tique.commit.certification import Certifier
+    from tique.commit.lock_keys import LockKey
+    from tique.commit.locks import Locks
+    from tique.commit.turns import Contender
+    from tique.query.define.altering import Alterations
+    from tique.query.define.ddl import DDL
+    from tique.query.define.migration import Migration
+    from tique.query.define.migration_savepoints import Mark
+    from tique.query.read.forms import Choice
+    from tique.store.catalog import ManagedCatalog
+    from tique.store.rows import Key
+    from tique.store.versions import TableVersions
+    from tique.timeline.local import Timeline
+    from tique_backends.engine import Engine
+    from tique_backends.records import Row
+    from tique_backends.session import Session
+    from tique_rewriter.schema import Table
+
+
+class IsolationLevel(Enum):
+    """The supported isolation levels; any other is refused, not weakened."""
+
+    READ_COMMITTED = "READ COMMITTED"
+    SNAPSHOT = "SNAPSHOT"
+
+    @classmethod
+    def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
+        """Return the level of that name; REPEATABLE READ is a synonym of SNAPSHOT.
+
+        Raises
+        ------
+        NotSupportedError
+            For SERIALIZABLE and for anything unknown.
+        """
+        if isinstance(name, cls):
+            return name
+        folded = str(name).upper().replace("_", " ").strip()
+        if folded in ("REPEATABLE READ", "SNAPSHOT ISOLATION"):
+            folded = cls.SNAPSHOT.value
+        try:
+            return cls(folded)
+        except ValueError:
+            known = ", ".join(level.value for level in cls)
+            raise errors.NotSupportedError(
+                f"isolation level {folded!r} is not supported; choose one of: {known}"
+            ) from None
+
+
+_READ_COMMITTED = IsolationLevel.READ_COMMITTED
+"""Asked three times by each statement; Python 3.11 takes 60 ns to find an Enum's member."""
+
+
+class Unchecked(NamedTuple):
+    """A statement's writes whose FOREIGN KEY constraints are to be checked.
+
+    ``changes`` are rows before and after, None if they are staged only. ``columns`` are
+    the positions that the statement set, ``updated`` those that it set in rows that were
+    there: inserted rows take no key away. ``deletes`` says that it deletes rows,
+    ``sequence`` is the number of its writes.
+    """
+
+    table: Table
+    changes: Sequence[tuple[Row | None, Row | None]] | None
+    columns: Collection[int]
+    updated: Collection[int]
+    deletes: bool
+    sequence: int
+
+
+class Savepoint(NamedTuple):
+    """A savepoint: its name, and the number of the last statement before it.
+
+    ``mark`` is that of the engine transaction in which it was set, if there was one.
+    """
+
+    name: str
+    sequence: int
+    mark: Mark | None
+
+
+class _StatementScope:
+    """The context of :meth:`Transaction.statement`; a generator would cost twice."""
+
+    __slots__ = ("_before", "_transaction")
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        transaction = self._transaction
+        transaction.refresh()
+        self._before = transaction.sequence
+        transaction.sequence += 2
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        transaction = self._transaction
+        try:
+            if kind is not None and transaction.migration is None:
+                # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
+                # Staged rows went with a connection that is lost: a later use of them
+                # fails. The error to raise is the statement's own.
+                with suppress(ConnectionLostError):
+                    transaction.undo(self._before)
+            if kind is not None:
+                transaction.sequence = self._before
+        except EngineError:
+            # A second interruption: numbers of rows that are left are used again.
+            transaction.has_failed = True
+            raise
+        finally:
+            transaction.unchecked.clear()
+            transaction.visible_sequence = transaction.sequence
+
+
+class Transaction(KeyedRows):
+    """One transaction of one connection; used by one thread at a time.
+
+    Parameters
+    ----------
+    engine
+        The engine of the database that it runs on.
+    catalog
+        The database's managed tables.
+    timeline
+        The order of commits, in which it begins.
+    ddl, alterations
+        Run its DDL.
+    session
+        The connection's engine session, which holds the staging tables.
+    isolation
+        The isolation level.
+    locks, certifier
+        The database's row locks, and what finds a newer commit of a key.
+    read_only
+        Whether writes are refused.
+    merges
+        Whether its updates that lost may be computed again.
+    uncommitted
+        Where wide queries find the snapshot in storage.
+    contender
+        Its connection, where several want the same rows; None: it waits for no turn.
+    temporaries
+        The connection's temporary tables.
+    planned_at
+        The version of the definitions by which its only statement was planned, if it begins
+        blindly (:mod:`tique.query.write.blind`).
+    begun
+        When the application said BEGIN, by this process's monotonic clock; None: with its
+        first statement.
+
+    Notes
+    -----
+    Its *moment* (P12) is what the engine's clock showed when its snapshot was asked for,
+    less the time for which the application had waited since BEGIN. So it is what BEGIN
+    would have found had it been sent then: not earlier than anything that was seen
+    before, and not later than anything that the transaction can see of the engine's clock. It
+    stays through savepoints and later snapshots.
+    """
+
+    migration: Migration | None = None
+    """Its DDL, if it has run any and is more than a statement."""
+    defined_at = 0
+    """The sequence number after the last statement of DDL."""
+    choices: list[Choice] | None = None
+    """The forms of the tables that a statement reads, if it is explained."""
+    holder: tuple[int, str] | None = None
+    """The number of its connection, and the name of the thread that began it."""
+    needs_fence = False
+    """Whether the engine may find rows that the snapshot lacks for its last statement."""
+    is_fenced = False
+    """Whether its statement is fenced (:mod:`tique.query.read.fences`)."""
+    is_single = False
+    """Whether it is a statement in autocommit, which is run again if it loses."""
+    has_failed = False
+    """Whether a statement was cut short: it is not known what it has left behind."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        timeline: Timeline,
+        ddl: DDL,
+        alterations: Alterations,
+        session: Session,
+        isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
+        *,
+        locks: Locks,
+        certifier: Certifier,
+        uncommitted: UncommittedFold,
+        read_only: bool = False,
+        merges: bool = True,
+        contender: Contender | None = None,
+        temporaries: Temporaries | None = None,
+        planned_at: int | None = None,
+        begun: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.engine = engine
+        self.catalog = catalog
+        self.ddl = ddl
+        self.alterations = alterations
+        self.timeline = timeline
+        self.session = session
+        self.isolation = isolation
+        self.read_only = read_only
+        self.writes: dict[int, TableWrites] = {}
+        self.references = References()
+        self.unchecked: list[Unchecked] = []
+        """Writes of the current statement to tables with FOREIGN KEY constraints."""
+        self.deferred: dict[tuple[int, str], dict[Key, None] | None] = {}
+        """References to check at commit, by child and constraint; None: all of them."""
+        self.modes = ConstraintModes()
+        self.notifications = Notifications()
+        self.relations: dict[str, str] = {}
+        """Members of the current statement's WITH list by name: relations as in FROM."""
+        self.touched: set[int] = set()
+        # Each statement has two numbers: its tombstones for changed keys have the
+        # odd one, its rows the even one, so that "newest wins" holds within it.
+        self.sequence = 0
+        self.visible_sequence = 0
+        """The last sequence number that a statement's own reads may see."""
+        self.savepoints: list[Savepoint] = []
+        self.merges = merges
+        self.locks = locks
+        self.certifier = certifier
+        self.uncommitted = uncommitted
+        self.lock_timeout: float | None = None
+        """Seconds that a wait for a row lock may take; None: as long as it takes."""
+        self.has_locked = False
+        """Whether it has decided something by rows that it has locked."""
+        self.contender = contender
+        self.temporaries = (
+            temporaries if temporaries is not None else Temporaries(engine, catalog)
+        )
+        self.seen = Seen()
+        self.met: set[LockKey] = set()
+        """Rows that have the keys of rows that the current statement was to insert."""
+        self.looked_at: set[LockKey] = set()
+        """Its own merged rows that the current statement has looked at."""
+        self._is_first_statement = True
+        self.planned_at = planned_at
+        waited = 0.0 if begun is None else time.monotonic() - begun
+        self.txid, self.sts = timeline.begin(blindly=planned_at is not None)
+        self._moment: int | None = None
+        if planned_at is None:
+            self._moment = timeline.moment - int(waited * 1e6)
+
+    @property
+    def moment(self) -> str:
+        """The time of its begin, as the engine's text."""
+        if self._moment is None:
+            # A blind one has asked for nothing so far.
+            self.timeline.catch_up()
+            self._moment = self.timeline.moment
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self._moment)
+        return f"CAST('{at.isoformat(sep=' ')}' AS TIMESTAMPTZ)"
+
+    def default(self, text: str | None) -> str:
+        """The text of a column's DEFAULT, with the transaction's moment in it."""
+        return "".join(
+            [
+                p.form.format(self.moment) if isinstance(p, Moment) else str(p)
+                for p in timed(text or "NULL", self.engine.capabilities.dialect)
+            ]
+        )
+
+    @property
+    def server_locks(self) -> Collection[int]:
+        """The numbers of the row locks that it has alone in the server."""
+        server = self.locks.server
+        return () if server is None else server.own(self.txid)
+
+    @property
+    def locker(self) -> int:
+        """The owner of its row locks in the server; 0: it has none."""
+        server = self.locks.server
+        return 0 if server is None else server.locker(self.txid)
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether there is anything to commit, but to temporary tables."""
+        return any(bool(w) and not w.table.is_temporary for w in self.writes.values())
+
+    def end(self) -> None:
+        """Leave the set of active snapshots and drop staged rows."""
+        self.timeline.end(self.txid)
+        self.locks.release(self.txid)
+        for writes in self.writes.values():
+            # The outcome stands, even if a temporary table cannot be dropped.
+            with suppress(EngineError):
+                writes.discard(self.session)
+        self.writes.clear()
+
+    # Statements and savepoints
+
+    @property
+    @override
+    def has_one_snapshot(self) -> bool:
+        """Whether all of its statements have the same snapshot."""
+        return self.isolation is not _READ_COMMITTED
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether its next attempt, once it has lost, has a turn; or it waits in a queue."""
+        return self.has_one_snapshot or self.is_single
+
+    def statement(self) -> _StatementScope:
+        """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
+        return _StatementScope(self)
+
+    def refresh(self) -> None:
+        """Take a new snapshot for this statement, where the level asks for it."""
+        if self.isolation is _READ_COMMITTED:
+            if not self._is_first_statement and self.migration is None:
+                # Certification needs the versions that are newer than the snapshots of
+                # its writes: λ must not pass these (P3).
+                keeps = self.has_writes
+                self.sts = self.timeline.refresh(self.txid, keeps=keeps)
+                self._forget_rows()
+            self._is_first_statement = False
+
+    def renew(self) -> bool:
+        """Take a new snapshot if nothing was read or written; whether that is so."""
+        if self.touched or self.has_writes:
+            return False
+        self.sts = self.timeline.refresh(self.txid)
+        return True
+
+    def begin_anew(self) -> None:
+        """Undo all that it did on an older snapshot, and take that of now."""
+        self.undo(0)
+        self.planned_at = None
+        self.seen = Seen()
+        self.touched.clear()
+        self._forget_rows()
+        self.sts = self.timeline.refresh(self.txid)
+
+    @property
+    def has_merging_rows_only(self) -> bool:
+        """Whether it writes rows that merge, and has seen nothing besides these."""
+        written = [writes for writes in self.writes.values() if writes]
+        return (
+            bool(written)
+            and all(writes.merges for writes in written)
+            and not self.seen
+            and not self.references
+            and not self.deferred
+        )
+
+    def see_as_of(self, sts: int) -> None:
+        """Read from a newer snapshot from now on; the one before stays registered."""
+        self.sts = sts
+        self._forget_rows()
+
+    def expect_sound(self) -> None:
+        """Refuse to go on after a statement that was cut short.
+
+        Raises
+        ------
+        OperationalError
+            One was (SQLSTATE 25P02).
+        """
+        if self.has_failed:
+            raise errors.OperationalError(
+                "a statement of this transaction was cancelled, and it is not known "
+                "whether it took effect: roll back, at least to a savepoint",
+                sqlstate="25P02",
+            )
+
+    def savepoint(self, name: str) -> None:
+        """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
+        self.expect_sound()
+        mark = None if self.migration is None else self.migration.mark()
+        self.savepoints.append(Savepoint(name, self.sequence, mark))
+
+    def rollback_to(self, name: str) -> int:
+        """Undo the statements after the savepoint, which stays; its sequence number."""
+        position = self._find_savepoint(name)
+        savepoint = self.savepoints[position]
+        sequence = savepoint.sequence
+        if self.migration is not None:
+            self.migration.rollback_to(savepoint)
+        self.undo(sequence)
+        self.has_failed = False
+        del self.savepoints[position + 1 :]
+        return sequence
+
+    def release(self, name: str) -> None:
+        """Drop the savepoint and those after it; their statements stay."""
+        self.expect_sound()
+        position = self._find_savepoint(name)
+        if self.migration is not None:
+            self.migration.release(self.savepoints[position])
+        del self.savepoints[position:]
+
+    def _find_savepoint(self, name: str) -> int:
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position].name == name:
+                return position
+        raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
+
+    def undo(self, sequence: int) -> None:
+        """Undo the writes of statements after ``sequence``, and give their locks back."""
+        try:
+            self.take_back(sequence)
+        finally:
+            self.locks.release(self.txid, after=sequence)
+
+    def take_back(self, sequence: int) -> None:
+        """Undo the writes of statements after ``sequence``, to all tables."""
+        with ExitStack() as stack:
+            for writes in self.writes.values():
+                stack.callback(writes.rollback_to, sequence, self.session)
+            self.references.rollback_to(sequence)
+            self.modes.rollback_to(sequence)
+            self.notifications.rollback_to(sequence)
+            self.temporaries.undo(sequence)
+
+    # Reading
+
+    def see_row(
+        self, table: Table, key: Key, row: Row | None, columns: Collection[int] = ()
+    ) -> None:
+        """Note that the application learns of a row, or that it is not there."""
+        if table.is_temporary or (
+            row is not None and self.seen.has(table, key, row, columns)
+        ):
+            return
+        writes = self.writes.get(table.id)
+        if writes is not None and key in writes.rows:
+            self._see_own(table, key, writes.rows[key])
+        elif self.has_one_snapshot:
+            self.seen.row(table, key, row, columns)
+
+    def see_group(
+        self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
+    ) -> None:
+        """Note that the application learns of all rows with values in key columns."""
+        if table.is_temporary:
+            return
+        if self.writes.get(table.id):
+            self.see_table(table)
+        elif self.has_one_snapshot:
+            self.seen.group(table, bound, columns)
+
+    def see_table(self, table: Table) -> None:
+        """Note that the application may learn anything of a table."""
+        if table.is_temporary:
+            # No other transaction changes it.
+            return
+        if self.has_one_snapshot:
+            self.seen.table(table)
+        elif table.id in self.writes:
+            for key, write in self.writes[table.id].rows.items():
+                self._see_own(table, key, write)
+
+    def _see_own(self, table: Table, key: Key, write: Write) -> None:
+        if write.merge is not None or self.has_one_snapshot:
+            self.seen.own_row(table, key)
+            self.looked_at.add((table.id, key))
+
+    def reads_committed_rows(self, tables: Iterable[Table]) -> bool:
+        """Whether it sees of tables what any session sees in its snapshot."""
+        session = self.session
+        return (
+            session.is_as_opened
+            and session.aside is None
+            and self.migration is None
+            and not any(self.writes.get(table.id) for table in tables)
+        )
+
+    @override
+    def versions(self, table: Table) -> TableVersions:
+        """The recent versions of a table, noted as used by this transaction.
+
+        Raises
+        ------
+        SerializationError
+            The table was made after the transaction began, with rows; or made or changed
+            by another process.
+        """
+        self.touched.add(table.id)
+        versions = self.catalog.versions(table)
+        if versions.since > self.sts:
+            raise errors.SerializationError(
+                f"table {table.qualified_name} was made, or changed, after this "
+                "transaction began; run that again",
+                table=table.qualified_name,
+            )
+        return versions
+
+    @override
+    def prepare_scan(self, table: Table) -> TableWrites | None:
+        """Bring into the engine the versions that a query over the table must see.
+
+        Returns the transaction's own writes, if it has any to overlay.
+        """
+        self.see_table(table)
+        self.versions(table).drain(self.session, self.sts)
+        writes = self.writes.get(table.id)
+        if not writes:
+            return None
+        writes.spill(self.session)
+        return writes
+
+    # Writing
+
+    def writes_to(self, table: Table) -> TableWrites:
+        """The transaction's writes to a table, to add to them.
+
+        Raises
+        ------
+        OperationalError
+            In a read-only transaction (SQLSTATE 25006).
+        """
+        if self.read_only and not table.is_temporary:
+            raise errors.OperationalError(
+                f"cannot write to {table.qualified_name} in a read-only transaction",
+                sqlstate="25006",
+            )
+        self.touched.add(table.id)
+        writes = self.writes.get(table.id)
+        if writes is None:
+            writes = self.writes[table.id] = TableWrites(table)
+        return writes
+
+    def note_unchecked(
+        self,
+        table: Table,
+        changes: Sequence[tuple[Row | None, Row | None]] | None,
+        columns: Collection[int],
+        *,
+        updated: Collection[int] | None = None,
+        deletes: bool = False,
+    ) -> None:
+        """Note writes of the current statement, if constraints depend on them.
+
+        For the parameters see :class:`Unchecked`; without ``updated`` it is ``columns``.
+        """
+        if table.foreign_keys or table.referenced:
+            if updated is None:
+                updated = columns
+            noted = Unchecked(table, changes, columns, updated, deletes, self.sequence)
+            self.unchecked.append(noted)
+
+    def version_of(self, row: Row, *, deleted: bool = False) -> Write:
+        """A version that the current statement writes."""
+        return Write(row, deleted, self.sequence, self.sts)

@@ -1,0 +1,1 @@
+"""What a transaction writes: changes of rows, and what constrains them."""

@@ -1,0 +1,77 @@
+"""Whether an engine would assign the values that a statement converts.
+
+Values are converted with a CAST (:meth:`Forms.cast`), and an engine may have casts that
+it does not apply on assignment. So before a statement's values are converted for the
+first time the engine checks them unconverted; and again for parameters of other types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from tique.query.transaction.transaction import Transaction
+    from tique_rewriter.schema import Table
+
+
+class Assigned:
+    """The values that a statement assigns to a table; threads share it."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._known: frozenset[tuple[int, Hashable]] | None = None
+
+    def is_known(self, transaction: Transaction, parameters: Sequence[Any]) -> bool:
+        """Whether the engine was asked, with parameters of such types."""
+        known = self._known
+        return known is not None and known.issuperset(_types(transaction, parameters))
+
+    def ask(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        positions: Sequence[int],
+        query: str,
+        bound: Sequence[Any],
+    ) -> None:
+        """Have the engine check the assignment, as it would do it itself.
+
+        Parameters
+        ----------
+        transaction
+            The transaction.
+        parameters
+            The statement's.
+        positions, query
+            The assigned columns, and a query for the values assigned to them.
+        bound
+            The query's parameters.
+        """
+        transaction.session.check_assigned(self._table, positions, query, bound)
+        self._known = (self._known or frozenset()).union(
+            _types(transaction, parameters)
+        )
+
+
+def _types(
+    transaction: Transaction, parameters: Sequence[Any]
+) -> Iterator[tuple[int, Hashable]]:
+    return enumerate(transaction.session.parameter_types(parameters))
+
+
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+
+
+def with_all_parameters(query: str, count: int) -> str:
+    """A query without WHERE that has all of ``$1`` to ``$count`` in it, to be checked.
+
+    An engine may refuse parameters that a query does not have.
+    """
+    named = {int(number) for number in _PLACEHOLDER.findall(query)}
+    others = [f"CAST(${n} AS TEXT)" for n in range(1, count + 1) if n not in named]
+    if not others:
+        return query
+    return f"{query} WHERE coalesce({', '.join(others)}, '') IS NOT NULL"
