@@ -30,9 +30,11 @@ from tique.query.write.changes import (
     buffer_changes,
     dated_columns,
     exactness,
-    finish_staged,
     is_free,
     lacks_value,
+    not_held,
+    stage_old,
+    stage_text,
     write_changes,
 )
 from tique.query.write.constraints import check_buffered
@@ -295,43 +297,44 @@ class ChangeStatement(WritingStatement):
         joined = self._joined
         if joined is None:
             return super()._execute(transaction, parameters)
-        table = self._table
-        transaction.writes_to(table)
-        if not transaction.catalog.buffers(table):
-            raise self._not_through_python()
+        transaction.writes_to(self._table)
         items = joined.items(transaction, parameters)
         sql, _ = self.query(transaction, parameters, items)
         bound = joined.bound(parameters)
-        result = transaction.session.execute_some(sql, bound, EVERY_ROW, of=table)
-        found = result.fetch_all()
-        width = len(table.columns) + len(self._new_values())
-        changes = [self._split(row[:width]) for row in found]
-        if not all(self._are_exact(change) for change in changes):
-            raise self._not_through_python()
-        write_changes(transaction, table, changes, self._changed)
-        columns = result.columns[width:]
-        rows = transaction.session.shown_results(
-            columns, [row[width:] for row in found]
-        )
-        return Outcome(len(rows), columns, rows)
+        changes, others = self._found(transaction, sql, bound)
+        if changes is None:
+            raise not_held(
+                "RETURNING of joined columns beside changes of "
+                f"{self._table.qualified_name}",
+                "return columns of the changed table",
+            )
+        write_changes(transaction, self._table, changes, self._changed)
+        return others
 
     @override
     def compute(self, transaction: Transaction, parameters: Sequence[Any]) -> Computed:
-        if self._joined is not None or not transaction.catalog.buffers(self._table):
-            raise self._not_beside_others()
-        sql, bound = self.query(transaction, parameters)
-        result = transaction.session.execute_some(sql, bound, EVERY_ROW, of=self._table)
-        changes = [self._split(row) for row in result.fetch_all()]
-        if not all(self._are_exact(change) for change in changes):
+        changes = None
+        if self._joined is None:
+            sql, bound = self.query(transaction, parameters)
+            changes, _ = self._found(transaction, sql, bound)
+        if changes is None:
             raise self._not_beside_others()
         return Computed(changes, self._changed, len(changes))
 
-    def _not_through_python(self) -> errors.NotSupportedError:
-        return errors.NotSupportedError(
-            f"RETURNING of joined columns beside changes of {self._table.qualified_name} "
-            "is not supported where it has values that do not survive the way through "
-            "Python; return columns of the changed table"
-        )
+    def _found(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> tuple[list[Change] | None, Outcome]:
+        """All changes, None if the driver cannot hold them, and what else a query gives."""
+        table, session = self._table, transaction.session
+        result = session.execute_some(sql, bound, EVERY_ROW, of=table)
+        found = result.fetch_all()
+        width = len(table.columns) + len(self._new_values())
+        changes = [self._split(row[:width]) for row in found]
+        is_held = transaction.catalog.buffers(table)
+        is_held = is_held and all(self._are_exact(change) for change in changes)
+        columns = result.columns[width:]
+        rows = session.shown_results(columns, [row[width:] for row in found])
+        return changes if is_held else None, Outcome(len(rows), columns, rows)
 
     def _once(
         self,
@@ -384,40 +387,24 @@ class ChangeStatement(WritingStatement):
     def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Let the engine compute the versions and keep them."""
         table = self._table
-        writes = transaction.writes_to(table)
-        writes.switch_to_stage(transaction.session)
+        transaction.writes_to(table).switch_to_stage(transaction.session)
         items, source, bound = self._items(transaction, parameters)
-        forms = transaction.engine.forms
-        number = transaction.sequence
         is_delete = isinstance(self.plan, Delete)
-        if not is_delete and (self._changes_key or table.is_keyless):
-            # One query, so that a volatile WHERE clause finds the same rows for both.
-            values = [items[i] for i in self._changed]
-            inner = ", ".join(self._old_items(transaction) + values)
-            width = len(table.columns)
-            old = [f"_{i}" for i in range(width + len(values))]
-            new = old[:width]
-            for i, name in zip(self._changed, old[width:], strict=True):
-                new[i] = name
-            sql = (
-                f"{forms.once('_o', old, f'SELECT {inner}{source}')} "
-                f"{forms.stage_query(old[:width], ' FROM _o', number - 1, deleted=True)} "
-                f"UNION ALL {forms.stage_query(new, ' FROM _o', number, deleted=False)}"
+        if is_delete or not (self._changes_key or table.is_keyless):
+            sql = transaction.engine.forms.stage_query(
+                items, source, transaction.sequence, deleted=is_delete
             )
-            count = self._run_staged(transaction, sql, bound) // 2
-        else:
-            sql = forms.stage_query(items, source, number, deleted=is_delete)
-            count = self._run_staged(transaction, sql, bound)
-        finish_staged(
-            transaction, table, count, self._changed, new_keys=self._changes_key
+            return stage_text(
+                transaction, table, sql, bound, self._changed, deletes=is_delete
+            )
+        found = [*self._old_items(transaction), *[items[i] for i in self._changed]]
+        query = f"SELECT {', '.join(found)}{source}"
+        new = [f"_{i}" for i in range(len(table.columns))]
+        for n, i in enumerate(self._changed, len(new)):
+            new[i] = f"_{n}"
+        return stage_old(
+            transaction, table, query, bound, len(found), new, self._changed
         )
-        transaction.note_unchecked(table, None, self._changed, deletes=is_delete)
-        return Written(count, None)
-
-    def _run_staged(
-        self, transaction: Transaction, sql: str, bound: Sequence[Any]
-    ) -> int:
-        return transaction.session.stage_query(self._table, sql, bound)
 
     def _buffer(
         self, transaction: Transaction, changes: Sequence[Change], *, check: bool

@@ -59,6 +59,14 @@ class Computed(NamedTuple):
     rowcount: int
 
 
+def not_held(what: str, advice: str) -> errors.NotSupportedError:
+    """The error for changes whose rows the driver would have to hold, and cannot."""
+    return errors.NotSupportedError(
+        f"{what} is not supported where it has values that do not survive the way "
+        f"through Python; {advice}"
+    )
+
+
 def _family(table: Table, position: int) -> str:
     kind = kind_of(table.columns[position].type)
     return kind.family if kind else ""
@@ -242,17 +250,73 @@ def stage_query(
     transaction: Transaction, table: Table, query: str, bound: Sequence[Any]
 ) -> Written:
     """Insert a query's rows (all columns, in order) without moving them."""
-    writes = transaction.writes_to(table)
-    writes.switch_to_stage(transaction.session)
+    transaction.writes_to(table).switch_to_stage(transaction.session)
     sql = transaction.engine.forms.stage_query(
         ["*"], f" FROM ({query}) AS _q", transaction.sequence, deleted=False
     )
-    count = transaction.session.stage_query(table, sql, bound)
     every_column = range(len(table.columns))
-    finish_staged(
-        transaction, table, count, every_column, new_keys=True, only_inserts=True
+    return stage_text(transaction, table, sql, bound, every_column, inserts=True)
+
+
+def stage_old(
+    transaction: Transaction,
+    table: Table,
+    query: str,
+    bound: Sequence[Any],
+    count: int,
+    new: Sequence[str] | None,
+    changed: Collection[int],
+) -> Written:
+    """Write changes of a query's rows without moving them.
+
+    The query is run once, so that a volatile one finds the same rows for all versions.
+
+    Parameters
+    ----------
+    transaction, table, changed
+        As for :func:`write_changes`.
+    query, bound
+        A query for old rows, each once, and perhaps for further values; its parameters.
+    count
+        The number of its columns, which get the names ``_0``, ``_1`` …
+    new
+        The new row's items over these names; None: the rows are deleted.
+    """
+    forms, number = transaction.engine.forms, transaction.sequence
+    transaction.writes_to(table).switch_to_stage(transaction.session)
+    names = [f"_{i}" for i in range(count)]
+    old, gone = names[: len(table.columns)], number if new is None else number - 1
+    parts = [forms.stage_query(old, " FROM _o", gone, deleted=True)]
+    if new is not None:
+        parts.append(forms.stage_query(new, " FROM _o", number, deleted=False))
+    sql = f"{forms.once('_o', names, query)} {' UNION ALL '.join(parts)}"
+    return stage_text(
+        transaction, table, sql, bound, changed, versions=len(parts), deletes=not new
     )
-    transaction.note_unchecked(table, None, every_column, updated=())
+
+
+def stage_text(
+    transaction: Transaction,
+    table: Table,
+    sql: str,
+    bound: Sequence[Any],
+    changed: Collection[int],
+    *,
+    versions: int = 1,
+    deletes: bool = False,
+    inserts: bool = False,
+) -> Written:
+    """Stage the versions that a query gives, so many for each row that is changed."""
+    count = transaction.session.stage_query(table, sql, bound) // versions
+    if count:
+        new_keys = not set(changed).isdisjoint(table.primary_key)
+        finish_staged(
+            transaction, table, count, changed, new_keys=new_keys, only_inserts=inserts
+        )
+        updated = () if inserts else None
+        transaction.note_unchecked(
+            table, None, changed, updated=updated, deletes=deletes
+        )
     return Written(count, None)
 
 

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._translation import concerning
-from tique.query.write.changes import finish_staged, write_changes
+from tique.query.write.changes import stage_old, write_changes
 from tique.query.write.referencing import (
     children,
     children_queries,
@@ -468,32 +468,15 @@ class _Enforcement:
         transaction = self._transaction
         deletes = action is Action.CASCADE
         expect_privilege(transaction, child, "DELETE" if deletes else "UPDATE")
-        writes = transaction.writes_to(child)
-        writes.switch_to_stage(transaction.session)
         transaction.sequence += 2
-        number = transaction.sequence
-        forms = transaction.engine.forms
-        old = [f"_{i}" for i in range(len(child.columns))]
-        once = forms.once("_o", old, query)
+        width, columns, new = len(child.columns), key.columns, None
         if deletes:
-            sql = f"{once} {forms.stage_query(old, ' FROM _o', number, deleted=True)}"
+            columns = ()
         else:
-            new = list(old)
             texts = self._substitute_texts(child, key, action)
-            for position, text in zip(key.columns, texts, strict=True):
-                new[position] = text
-            sql = (
-                f"{once} {forms.stage_query(old, ' FROM _o', number - 1, deleted=True)} "
-                f"UNION ALL {forms.stage_query(new, ' FROM _o', number, deleted=False)}"
-            )
-        count = transaction.session.stage_query(child, sql, ())
-        if not count:
-            return
-        columns = () if deletes else key.columns
-        changes_key = not set(columns).isdisjoint(child.primary_key)
-        count = count if deletes else count // 2
-        finish_staged(transaction, child, count, columns, new_keys=changes_key)
-        transaction.note_unchecked(child, None, columns, deletes=deletes)
+            given = dict(zip(columns, texts, strict=True))
+            new = [given.get(i, f"_{i}") for i in range(width)]
+        stage_old(transaction, child, query, (), width, new, columns)
 
 
 def _check(

@@ -22,6 +22,7 @@ from tique.query.write.changes import (
     Staging,
     Written,
     exactness,
+    not_held,
     stage_computed,
     write_changes,
 )
@@ -132,7 +133,11 @@ class MergeStatement(WritingStatement):
             not key.isdisjoint(self._updated) for key in map(set, table.referenced)
         )
         if self._joined is not None or (moved and numbers[MergeAction.DELETE]):
-            raise self._not_through_python()
+            raise not_held(
+                f"MERGE into {table.qualified_name} with RETURNING, or which deletes rows "
+                "and changes keys that are referenced,",
+                "use several statements",
+            )
         transaction.writes_to(table).switch_to_stage(transaction.session)
         query, bound = self.query(transaction, parameters)
         inserts = numbers[MergeAction.INSERT]
@@ -213,13 +218,6 @@ class MergeStatement(WritingStatement):
         return errors.CardinalityViolation(
             f"MERGE cannot change a row of {self._table.qualified_name} a second time; "
             "let each row of the target match one row of the source"
-        )
-
-    def _not_through_python(self) -> errors.NotSupportedError:
-        return errors.NotSupportedError(
-            f"MERGE into {self._table.qualified_name} with RETURNING, or which deletes "
-            "rows and changes keys that are referenced, is not supported where it has "
-            "values that do not survive the way through Python; use several statements"
         )
 
     # The query

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tique import errors
 from tique.query.read.sources import Source
 from tique.query.write.assigning import Assigned, with_all_parameters
-from tique.query.write.changes import Staging, stage_computed, stage_query
+from tique.query.write.changes import Staging, not_held, stage_computed, stage_query
 from tique.query.write.constraints import check_proposed_query
 from tique_backends.names import collated, key_list
 from tique_rewriter.plans.change_plans import PROPOSED
@@ -102,12 +102,10 @@ class StagedConflict:
             or len(self._keys) > 1
             or any(i in key for key in self._keys for i in self._changed)
         ):
-            raise errors.NotSupportedError(
-                f"ON CONFLICT with several keys, or which changes its key, or at an index "
-                f"on expressions or with a condition, on "
-                f"{table.qualified_name} is not supported where it has values that do "
-                "not survive the way through Python; name one key, or write UPDATE, and "
-                "INSERT … SELECT … WHERE NOT EXISTS"
+            raise not_held(
+                "ON CONFLICT with several keys, or which changes its key, or at an index on "
+                f"expressions or with a condition, on {table.qualified_name}",
+                "name one key, or write UPDATE, and INSERT … SELECT … WHERE NOT EXISTS",
             )
         if not self._keys:
             return stage_query(transaction, table, query, bound)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from tique import errors
 from tique.query.base import Outcome, Statement
 from tique.query.transaction.rereading import read_again
+from tique.query.write.changes import not_held
 from tique.query.write.foreign_keys import enforce
 from tique.query.write.returning import ReturningClause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tique import errors
     from tique.query.transaction.transaction import Transaction
     from tique.query.write.changes import Computed, Written
     from tique_rewriter.plans.change_plans import (
@@ -97,10 +98,9 @@ class WritingStatement(Statement):
         raise NotImplementedError
 
     def _not_beside_others(self) -> errors.NotSupportedError:
-        return errors.NotSupportedError(
-            f"a change of {self._table.qualified_name} in WITH, or after a change in WITH, "
-            "is not supported where it has values that do not survive the way through "
-            "Python; execute the statements one by one"
+        return not_held(
+            f"a change of {self._table.qualified_name} in WITH, or after a change in WITH,",
+            "execute the statements one by one",
         )
 
     @property
