@@ -55,16 +55,7 @@ SELECT a.attrelid, a.attname, a.attnum, u.oid::BIGINT, u.modifier,
   coalesce(l.collisdeterministic, TRUE),
   CASE WHEN has_schema_privilege(n.oid, 'USAGE') THEN
     pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) END,
-  coalesce((WITH RECURSIVE below(oid) AS (SELECT a.atttypid UNION ALL
-      SELECT b.typbasetype FROM below JOIN pg_catalog.pg_type AS b ON b.oid = below.oid
-      WHERE b.typtype = 'd')
-    SELECT 'OPERATOR(' || quote_ident(m.nspname) || '.' || o.oprname || ')' FROM below
-    JOIN pg_catalog.pg_opclass AS f ON f.opcintype = below.oid AND f.opcdefault
-    JOIN pg_catalog.pg_am AS h ON h.oid = f.opcmethod AND h.amname = 'btree'
-    JOIN pg_catalog.pg_amop AS e ON e.amopfamily = f.opcfamily AND e.amopstrategy = 3
-      AND e.amoplefttype = below.oid AND e.amoprighttype = below.oid
-    JOIN pg_catalog.pg_operator AS o ON o.oid = e.amopopr
-    JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace), 'OPERATOR(pg_catalog.=)'),
+  coalesce(u.equality, 'OPERATOR(pg_catalog.=)'),
   CASE t.typtype WHEN 'd' THEN format_type(t.oid, NULL) END,
   {held},
   t.typtype = 'e'
@@ -73,7 +64,15 @@ CROSS JOIN LATERAL (WITH RECURSIVE below(oid, modifier) AS (
     SELECT a.atttypid, a.atttypmod UNION ALL
     SELECT b.typbasetype, b.typtypmod FROM below
     JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype = 'd')
-  SELECT below.*, CASE b.typcategory WHEN 'A' THEN b.typelem ELSE b.oid END AS element
+  SELECT below.*, CASE b.typcategory WHEN 'A' THEN b.typelem ELSE b.oid END AS element,
+    (SELECT 'OPERATOR(' || quote_ident(m.nspname) || '.' || o.oprname || ')'
+      FROM pg_catalog.pg_opclass AS f
+      JOIN pg_catalog.pg_am AS h ON h.oid = f.opcmethod AND h.amname = 'btree'
+      JOIN pg_catalog.pg_amop AS e ON e.amopfamily = f.opcfamily AND e.amopstrategy = 3
+        AND e.amoplefttype = b.oid AND e.amoprighttype = b.oid
+      JOIN pg_catalog.pg_operator AS o ON o.oid = e.amopopr
+      JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace
+      WHERE f.opcintype = b.oid AND f.opcdefault) AS equality
   FROM below
   JOIN pg_catalog.pg_type AS b ON b.oid = below.oid WHERE b.typtype <> 'd' LIMIT 1) AS u
 JOIN pg_catalog.pg_type AS e ON e.oid = u.element
