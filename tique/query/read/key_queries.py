@@ -1,6 +1,6 @@
 """Rows that the driver finds for a query by itself, in memory or by their keys.
 
-They are those of a *group*, all rows with one prefix of the key (:mod:`tique.store.groups`),
+They are those of a *group*, all rows with one prefix of the key (:mod:`tique.store.ranges`),
 or of a range of adjacent groups. Each may be joined with a row of another table, which
 is looked up by its key. Every part shows the transaction's snapshot, so the whole does.
 """
