@@ -38,12 +38,7 @@ def keyed_row(
     of other columns with values.
     """
     key = read.table.primary_key
-
-    def position_of(node: exp.Expr) -> int | None:
-        found = scope.column(node)
-        return None if found is None else found[1]
-
-    compared, others = comparisons(source, position_of, conditions_of(where))
+    compared, others = comparisons(source, scope.position, conditions_of(where))
     bound = equalities(source, scope, others, read)
     if not key or bound is None or not bound.keys() >= set(key):
         return None

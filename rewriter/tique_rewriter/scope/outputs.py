@@ -47,8 +47,7 @@ def plain_columns(
                 return None
             outputs.extend((i, c.name) for i, c in enumerate(read.table.columns))
             continue
-        plain = node.this if isinstance(node, exp.Alias) else node
-        found = scope.column(plain)
+        found = scope.column(node.unalias())
         if found is None:
             return None
         name = read.table.columns[found[1]].name
@@ -77,7 +76,7 @@ def aggregates(
 
 
 def _aggregate(node: exp.Expr, position_of: PositionOf) -> Output | None:
-    node = node.this if isinstance(node, exp.Alias) else node
+    node = node.unalias()
     function = _AGGREGATES.get(type(node))
     if function is None or not has_only(node, ("this", "big_int")):
         return None

@@ -103,6 +103,14 @@ def starts_at(node: exp.Expr, default: int = 0) -> int:
     return min(starts, default=default)
 
 
+def place_of(name: exp.Table | exp.Column) -> tuple[int, int] | None:
+    """Return start and end of a (qualified) name in the text; None if they are not known."""
+    first, last = name.parts[0].meta, name.parts[-1].meta
+    if first.get("start") is None or last.get("end") is None:
+        return None
+    return first["start"], last["end"] + 1
+
+
 def clause_words(
     source: Source, tree: exp.Expr, *keywords: str
 ) -> list[tuple[int, Word]]:

@@ -18,19 +18,20 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownConstraint, UnknownKey, UnknownTable
 from tique_rewriter.kinds.change.assignments import plan_assignments
-from tique_rewriter.kinds.change.clauses import ClauseText, scope_of_target
+from tique_rewriter.kinds.change.clauses import ClauseText
 from tique_rewriter.plans.change_plans import PROPOSED, Conflict, ConflictUpdate
 from tique_rewriter.plans.plan import ColumnValue, Expression
 from tique_rewriter.schema import ComputedKey
+from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.references import column_position, unknown_column
 from tique_rewriter.text.names import quote
 from tique_rewriter.text.placeholders import OWN_STYLE, number_placeholders
-from tique_rewriter.text.source import Source
+from tique_rewriter.text.source import Mark, Source
 from tique_rewriter.tree.scalars import outside_subqueries, split
 from tique_rewriter.tree.shape import starts_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tique_rewriter.plans.text import Text
     from tique_rewriter.schema import Table
@@ -224,16 +225,15 @@ def _plan_update(
     if not words:
         raise source.syntax("SET without a column", source.find("SET"))
     _check_reserved(source, tree, target, reads)
-    text = ClauseText(source, words, reads.marks, _proposed(source, tree, table))
+    text = ClauseText(source, words, reads, list(_proposed(source, tree, table)))
     for part in conflict_parts(tree):
         _check_columns(source, part, target)
-    scope = scope_of_target(target)
+    scope = Scope.of(target)
 
     def position_of(node: exp.Column) -> int | None:
         if node.table.lower() == _EXCLUDED:
             return len(table.columns) + table.positions[node.name.lower()]
-        found = scope.column(node)
-        return None if found is None else found[1]
+        return scope.position(node)
 
     where = next(
         (i for i, w in enumerate(words) if w.keyword == "WHERE" and w.depth == 0),
@@ -301,11 +301,8 @@ def _check_columns(source: Source, part: exp.Expr, target: Read) -> None:
             raise unknown_column(source, target.table, node.name, start)
 
 
-def _proposed(
-    source: Source, tree: exp.Expr, table: Table
-) -> dict[tuple[int, int], str]:
-    """Return the places that name a column of the proposed row, and its name there."""
-    found: dict[tuple[int, int], str] = {}
+def _proposed(source: Source, tree: exp.Expr, table: Table) -> Iterator[Mark]:
+    """Yield the places that name a column of the proposed row, with its name there."""
     for part in conflict_parts(tree):
         for name in part.find_all(exp.Identifier):
             if name.name.lower() != _EXCLUDED:
@@ -322,8 +319,7 @@ def _proposed(
                     "write EXCLUDED.column",
                 )
             position = column_position(source, table, column.name, start)
-            found[start, column.this.meta["end"] + 1] = proposed_name(position)
-    return found
+            yield Mark(start, column.this.meta["end"] + 1, proposed_name(position))
 
 
 def _check_reserved(source: Source, tree: exp.Expr, target: Read, reads: Reads) -> None:
@@ -359,7 +355,8 @@ def find_arbiter(
     parts = {_plain(node, table) for node in clause.args.get("conflict_keys") or ()}
     where = clause.args.get("index_predicate")
     for key in (table.primary_key, *table.unique):
-        names = {_plain(_column(table.columns[i].name), table) for i in key}
+        columns = [exp.column(table.columns[i].name, quoted=True) for i in key]
+        names = {_plain(column, table) for column in columns}
         if key and names == parts:
             return key
     condition = None if where is None else _plain(where.this, table)
@@ -379,10 +376,6 @@ def _parsed(source: Source, text: str) -> exp.Expr:
     lexed = number_placeholders(f"SELECT {text}", OWN_STYLE, lexicon=lexicon)
     parsed: exp.Expr = Source(lexed, source.rules).parse().expressions[0]
     return parsed
-
-
-def _column(name: str) -> exp.Expr:
-    return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
 def _plain(node: exp.Expr, table: Table) -> str:

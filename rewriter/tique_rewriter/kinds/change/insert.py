@@ -33,7 +33,6 @@ from tique_rewriter.scope.relations import results_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import check_case
-from tique_rewriter.text.source import Span
 from tique_rewriter.tree.scalars import check_default, check_given, check_scalar, split
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class _Insert:
                 "this form of INSERT", source.find("INTO"), "name just the table"
             )
         self.table = find_table(source, node, catalog)
-        self.target = Read(node, self.table, Span(*table_span(source, node), -1))
+        self.target = Read(node, self.table, table_span(source, node, -1))
         check_case(source, tree, [self.table])
         self.listed = bool(listed)
         if by_position is not None and self.listed:
@@ -103,7 +102,7 @@ class _Insert:
             )
         self.slots = _columns(source, self.table, listed)
         self.columns = tuple([i for i in self.slots if i is not None])
-        self.start = _after_target(source, node, self.listed)
+        self.start = _after_target(source, self.target, self.listed)
         self.by_name = bool(tree.args.get("by_name"))
         if self.by_name:
             self._name_columns()
@@ -299,7 +298,7 @@ class _Insert:
             columns,
             rows,
             self.conflict(),
-            plan_returning(self.source, self.tree, self.target, self.reads.marks),
+            plan_returning(self.source, self.tree, self.target, self.reads),
         )
 
     def query(self) -> InsertQuery:
@@ -345,7 +344,7 @@ class _Insert:
             self.columns,
             query,
             self.conflict(),
-            plan_returning(source, self.tree, self.target, marks),
+            plan_returning(source, self.tree, self.target, self.reads),
             is_named_later,
         )
 
@@ -415,13 +414,12 @@ def _columns(
     return tuple(columns)
 
 
-def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
+def _after_target(source: Source, target: Read, listed: bool) -> int:
     """Return the number of the first word after the table's name and column list."""
-    _, end = table_span(source, node)
-    words = source.words
-    number = source.number(end)
+    node, words = target.node, source.words
+    number = source.number(target.span.end)
     if node.alias:
-        if words[number].keyword != "AS" or node.args["alias"].args.get("columns"):
+        if words[number].keyword != "AS" or node.alias_column_names:
             raise source.unsupported("this form of alias", words[number].start)
         number += 2
     if listed:

@@ -133,8 +133,7 @@ class _Merge:
             raise source.unsupported("this target of MERGE", source.words[0].start)
         target = self.reads.of(node)
         assert target is not None
-        alias = node.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
+        if node.alias_column_names:
             raise source.unsupported("an alias with columns", target.span.start)
         start = source.number(target.span.end)
         words = source.words[start : self.using]
@@ -162,8 +161,7 @@ class _Merge:
             )
 
     def _cut(self, start: int, end: int) -> Text:
-        marks = sorted([*self.reads.marks, *self.extra], key=lambda mark: mark.start)
-        return self.source.cut(start, end, marks)
+        return self.source.cut(start, end, self.reads.marks_with(self.extra))
 
     def _words_cut(self, words: Sequence[Word]) -> Text:
         return self._cut(words[0].start, words[-1].end)

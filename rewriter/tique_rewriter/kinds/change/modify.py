@@ -23,7 +23,7 @@ from tique_rewriter.scope.bindings import (
     scope_of,
     select_bindings,
 )
-from tique_rewriter.scope.references import Read, Reads, find_reads, table_span
+from tique_rewriter.scope.references import Read, Reads, find_reads
 from tique_rewriter.scope.relations import with_joins
 from tique_rewriter.tree.shape import clause_words, starts_at
 
@@ -73,7 +73,7 @@ class _Change:
         node = self.tree.this
         if not isinstance(node, exp.Table) or node.args.get("joins"):
             raise source.unsupported("a list of tables", source.words[0].start)
-        if node.args.get("alias") and node.args["alias"].args.get("columns"):
+        if node.alias_column_names:
             raise source.unsupported(
                 "an alias with columns", node.parts[0].meta["start"]
             )
@@ -83,8 +83,7 @@ class _Change:
         if target is None:
             raise source.unsupported("the changed table", source.words[0].start)
         self.target: Read = target
-        _, self._name_end = table_span(source, node)
-        self.start = source.number(self._name_end)
+        self.start = source.number(target.span.end)
         self.last = _number_of(self.words, "WHERE", self.start)
         self.scope: Scope = scope_of([node, *self.joined], self.reads)
         self._check_joined()
@@ -181,7 +180,7 @@ class _Change:
     def returning(self) -> Returning | None:
         if self.joined_returning is not None:
             return None
-        return plan_returning(self.source, self.tree, self.target, self.reads.marks)
+        return plan_returning(self.source, self.tree, self.target, self.reads)
 
     @property
     def keyed_row(
@@ -223,7 +222,7 @@ class _Change:
         hole = source.cut(self.target.span.start, self.target.span.end, marks)
         rows: Text = (" FROM ", *hole)
         if first > self.start:
-            rows += source.cut(self._name_end, words[first - 1].end)
+            rows += source.cut(self.target.span.end, words[first - 1].end)
         if joined := self._cut_joined(joins, self.last):
             rows += (", ", *joined)
         if self.last < len(words):
@@ -255,17 +254,12 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         raise source.syntax("UPDATE without SET", words[-1].start)
     joins = min(change.joined_from(first, "FROM"), change.last)
     _check_alias(source, words[change.start : first])
-
-    def position_of(node: exp.Column) -> int | None:
-        found = change.scope.column(node)
-        return None if found is None or change.joined else found[1]
-
     assignments = plan_assignments(
         source,
         change.target.table,
         words[first + 1 : joins],
         change.tree.expressions,
-        position_of,
+        (lambda column: None) if change.joined else change.scope.position,
         lambda start, end: source.cut(start, end, change.reads.marks),
         change.qualifier,
     )

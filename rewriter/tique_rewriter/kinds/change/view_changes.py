@@ -24,7 +24,7 @@ from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import quote
 from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
-from tique_rewriter.tree.shape import has_only
+from tique_rewriter.tree.shape import has_only, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -188,11 +188,11 @@ def _pieces(
     start = body.word("WHERE", 0).end
     spans = []
     for column in where.find_all(exp.Column):
-        first, last = column.parts[0].meta, column.parts[-1].meta
+        place = place_of(column)
         is_known = any(known.name == column.name for known in found.columns)
-        if not is_known or first.get("start") is None or last.get("end") is None:
+        if not is_known or place is None:
             raise refusal("the way a column in its condition is named")
-        spans.append((first["start"], last["end"] + 1, column))
+        spans.append((*place, column))
     for begin, end, column in sorted(spans, key=lambda span: span[0]):
         yield body.text[start:begin]
         yield column

@@ -132,10 +132,7 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
         for name, read, column in keys
     )
     before = _from_word(rest, tree, reads)
-    marks = sorted(
-        [*reads.marks, Mark(before.start, before.start, f"{listed} ")],
-        key=lambda mark: (mark.start, mark.end),
-    )
+    marks = reads.marks_with([Mark(before.start, before.start, f"{listed} ")])
     text = rest.cut(first.start, end, marks)
     bindings = select_bindings(rest, tree, reads)
     references = references_of(reads, bindings, [tree], locked)
@@ -163,8 +160,7 @@ def _outputs(tree: exp.Select, reads: Reads) -> tuple[tuple[int, str], ...] | No
     (first, *others) = [reads.of(relation) for relation in relations_of(tree)]
     if first is None or others:
         return None
-    scope = Scope({first.name: first}, closed=True)
-    found = plain_columns(tree.expressions, scope, first)
+    found = plain_columns(tree.expressions, Scope.of(first), first)
     return None if found is None else tuple(found)
 
 

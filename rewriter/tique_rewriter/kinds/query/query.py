@@ -200,10 +200,8 @@ def _names_a_join(node: exp.Expr) -> bool:
 
 
 def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | None:
-    alias = read.node.args.get("alias")
-    renames = isinstance(alias, exp.TableAlias) and alias.args.get("columns")
     # ``SELECT t FROM t`` means the whole row.
-    if renames or read.name in rows:
+    if read.node.alias_column_names or read.name in rows:
         return None
     if any(column.name.lower() in names for column in read.table.generated):
         return None
