@@ -181,14 +181,3 @@ def equalities(
     """
     bound = bindings_of(source, scope, conditions).get(read.span.index, {})
     return bound if len(conditions) == len(bound) else None
-
-
-def whole_key(
-    source: Source, scope: Scope, where: exp.Expr | None, read: Read
-) -> tuple[Operand, ...] | None:
-    """Return the operands of the primary key, if that equality is all that WHERE says."""
-    key = read.table.primary_key
-    bound = equalities(source, scope, conditions_of(where), read)
-    if not key or bound is None or set(bound) != set(key):
-        return None
-    return tuple(bound[position] for position in key)

@@ -164,6 +164,12 @@ def changed_view(
     return source.error(UnknownTable, f'"{name}" is a view and no table', start)
 
 
+def two_tables(source: Source, name: str, start: int) -> RewriteError:
+    """Return the complaint about a second relation with a name."""
+    what = f'the name "{name}" of two tables'
+    return source.error(DuplicateAlias, what, start, "give an alias")
+
+
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
     """Return the complaint about a name that no managed table has."""
     name = ".".join(part.name for part in node.parts)
@@ -362,12 +368,7 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
             read = reads.of(relation)
             name = relation.alias_or_name.lower()
             if read is not None and name in names:
-                raise source.error(
-                    DuplicateAlias,
-                    f'the name "{name}" of two tables',
-                    read.span.start,
-                    "give an alias",
-                )
+                raise two_tables(source, name, read.span.start)
             names.add(name)
 
 

@@ -24,10 +24,11 @@ from tique_rewriter.plans.plan import ColumnValue, Expression
 from tique_rewriter.schema import ComputedKey
 from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.references import column_position, unknown_column
+from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import quote
 from tique_rewriter.text.placeholders import OWN_STYLE, number_placeholders
 from tique_rewriter.text.source import Mark, Source
-from tique_rewriter.tree.scalars import outside_subqueries, split
+from tique_rewriter.tree.scalars import outside_subqueries, split, stands_for_value
 from tique_rewriter.tree.shape import starts_at
 
 if TYPE_CHECKING:
@@ -42,14 +43,6 @@ if TYPE_CHECKING:
 Key = tuple[int, ...]
 
 _EXCLUDED = "excluded"
-_WORDS = frozenset(
-    [
-        *("default", "user", "session_user", "system_user", "current_user"),
-        *("current_role", "current_catalog", "current_schema", "localtime"),
-        *("localtimestamp", "current_time", "current_date", "current_timestamp"),
-    ]
-)
-"""Words that stand for values and that the parser may take for columns."""
 
 
 def conflict_parts(tree: exp.Expr) -> list[exp.Expr]:
@@ -170,8 +163,9 @@ def _target(
     end = source.closing(words)
     if table.computed_keys and source.rules.conflict_computes_keys:
         arbiter = find_arbiter(source, table, tree.args["conflict"])
-        begins = (i for i, w in enumerate(words) if w.keyword == "DO" and not w.depth)
-        rest = words[next(begins, len(words)) :]
+        cursor = Cursor(source, words)
+        cursor.take_until({"DO"})
+        rest = cursor.rest
         if arbiter is None:
             raise source.error(
                 UnknownKey,
@@ -235,19 +229,14 @@ def _plan_update(
             return len(table.columns) + table.positions[node.name.lower()]
         return scope.position(node)
 
-    where = next(
-        (i for i, w in enumerate(words) if w.keyword == "WHERE" and w.depth == 0),
-        len(words),
-    )
-    condition = words[where + 1 :]
+    cursor = Cursor(source, words)
+    assigned, condition = cursor.take_until({"WHERE"}), cursor.rest[1:]
     nodes = tree.args["conflict"].expressions
 
     def texts(
         cut: Callable[[int, int], Text],
     ) -> tuple[tuple[tuple[int, Expression], ...], Text]:
-        planned = plan_assignments(
-            source, table, words[:where], nodes, position_of, cut
-        )
+        planned = plan_assignments(source, table, assigned, nodes, position_of, cut)
         return planned, (
             cut(condition[0].start, condition[-1].end) if condition else ()
         )
@@ -290,14 +279,13 @@ def _check_columns(source: Source, part: exp.Expr, target: Read) -> None:
                 UnknownTable, f'no table "{node.table}" in ON CONFLICT', start
             )
         name = node.name.lower()
-        is_word = not node.this.args.get("quoted") and name in _WORDS
         is_row = not node.table and name == target.name
         is_known = name in (
             target.table.positions
             if node.table.lower() == _EXCLUDED
             else target.table.spellings
         )
-        if not is_known and not is_word and not is_row:
+        if not is_known and not stands_for_value(node) and not is_row:
             raise unknown_column(source, target.table, node.name, start)
 
 

@@ -19,7 +19,6 @@ from tique_rewriter.local.local_expressions import kernel
 from tique_rewriter.plans.change_plans import InsertQuery, InsertRows
 from tique_rewriter.plans.plan import Expression
 from tique_rewriter.schema import Column
-from tique_rewriter.scope.bindings import select_bindings
 from tique_rewriter.scope.moments import given_time
 from tique_rewriter.scope.references import (
     Read,
@@ -136,8 +135,7 @@ class _Insert:
         if not parts:
             return Reads(), ()
         reads = find_reads(self.source, parts, catalog)
-        bindings = select_bindings(self.source, self.tree, reads)
-        return reads, references_of(reads, bindings, parts)
+        return reads, references_of(self.source, self.tree, reads, parts)
 
     def _name_columns(self) -> None:
         """Check INSERT … BY NAME, whose columns are those that the query's results name."""

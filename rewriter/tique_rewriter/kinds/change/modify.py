@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.errors import DuplicateAlias
 from tique_rewriter.kinds.change.assignments import plan_assignments
 from tique_rewriter.kinds.change.clauses import find_clause, plan_returning
-from tique_rewriter.kinds.change.joined import plan_joined_returning
+from tique_rewriter.kinds.change.joined import looks_only_at, plan_joined_returning
 from tique_rewriter.kinds.query.query import references_of
 from tique_rewriter.local.comparisons import keyed_row
 from tique_rewriter.plans.change_plans import Delete, Returning, SearchedChange, Update
@@ -21,9 +20,8 @@ from tique_rewriter.scope.bindings import (
     conditions_of,
     equalities,
     scope_of,
-    select_bindings,
 )
-from tique_rewriter.scope.references import Read, Reads, find_reads
+from tique_rewriter.scope.references import Read, Reads, find_reads, two_tables
 from tique_rewriter.scope.relations import with_joins
 from tique_rewriter.tree.shape import clause_words, starts_at
 
@@ -77,7 +75,9 @@ class _Change:
             raise source.unsupported(
                 "an alias with columns", node.parts[0].meta["start"]
             )
-        self.joined = self._joined()
+        from_ = self.tree.args.get("from_")
+        using: list[exp.Expr] = self.tree.args.get("using") or []
+        self.joined = with_joins([*([from_.this] if from_ else ()), *using])
         self.reads = self._find_reads(node, catalog)
         target = self.reads.of(node)
         if target is None:
@@ -87,11 +87,6 @@ class _Change:
         self.last = _number_of(self.words, "WHERE", self.start)
         self.scope: Scope = scope_of([node, *self.joined], self.reads)
         self._check_joined()
-
-    def _joined(self) -> list[exp.Expr]:
-        from_ = self.tree.args.get("from_")
-        using: list[exp.Expr] = self.tree.args.get("using") or []
-        return with_joins([*([from_.this] if from_ is not None else ()), *using])
 
     def _check_joined(self) -> None:
         """Refuse joined relations where they could mean something else than natively."""
@@ -104,13 +99,9 @@ class _Change:
                 construct, self.source.find(*keywords), "use a subquery"
             )
         names = [each.alias_or_name.lower() for each in self.joined]
-        if self.target.name in names:
-            raise self.source.error(
-                DuplicateAlias,
-                f'the name "{self.target.name}" of two tables',
-                starts_at(self.joined[names.index(self.target.name)]),
-                "give an alias",
-            )
+        if (name := self.target.name) in names:
+            start = starts_at(self.joined[names.index(name)])
+            raise two_tables(self.source, name, start)
 
     def joined_from(self, start: int, keyword: str) -> int:
         """Return the number of the word that begins the list of joined relations.
@@ -134,13 +125,6 @@ class _Change:
             )
         return found[0]
 
-    def _cut_joined(self, first: int, last: int) -> Text:
-        """The relations after word ``first``, before word ``last``, as the plan has them."""
-        if not self.joined:
-            return ()
-        start, end = self.words[first + 1].start, self.words[last - 1].end
-        return self.source.cut(start, end, self.reads.marks)
-
     def _find_reads(self, node: exp.Table, catalog: Catalog) -> Reads:
         parts = [node, *self.tree.expressions]
         if self.tree.args.get("from_"):
@@ -156,24 +140,16 @@ class _Change:
         where: exp.Expr | None = self.tree.args.get("where")
         return where
 
-    @property
-    def parameters(self) -> int:
-        return self.source.parameters_before(self.words[-1].end)
-
-    @property
-    def qualifier(self) -> str:
-        return self.target.qualifier
-
     @cached_property
     def joined_returning(self) -> JoinedReturning | None:
-        rules = self.source.rules
-        if not (
-            self.joined and rules.returns_joined and self.tree.args.get("returning")
-        ):
+        source, returning = self.source, self.tree.args.get("returning")
+        if not (self.joined and source.rules.returns_joined and returning):
             return None
-        words = self.source.words[len(self.words) + 1 :]
+        if looks_only_at(source, returning, self.target, self.joined, self.reads):
+            return None
+        words = source.words[len(self.words) + 1 :]
         return plan_joined_returning(
-            self.source, self.tree, words, self.target, self.joined, self.reads
+            source, self.tree, words, self.target, self.joined, self.reads
         )
 
     @property
@@ -202,13 +178,13 @@ class _Change:
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        bindings = select_bindings(self.source, self.tree, self.reads)
-        own = bindings_of(self.source, self.scope, conditions_of(self.where))
+        source, tree, reads = self.source, self.tree, self.reads
+        own = bindings_of(source, self.scope, conditions_of(self.where))
         whole = [self.target]
         if self.joined_returning is not None:
-            whole += [read for read in map(self.reads.of, self.joined) if read]
+            whole += [read for read in map(reads.of, self.joined) if read]
         joined = self.target if self.joined else None
-        return references_of(self.reads, bindings | own, [self.tree], whole, joined)
+        return references_of(source, tree, reads, [tree], whole, joined, own)
 
     def plan(
         self, kind: type[_Planned], first: int, joins: int, **others: Any
@@ -223,18 +199,19 @@ class _Change:
         rows: Text = (" FROM ", *hole)
         if first > self.start:
             rows += source.cut(self.target.span.end, words[first - 1].end)
-        if joined := self._cut_joined(joins, self.last):
-            rows += (", ", *joined)
+        if self.joined:
+            start, end = words[joins + 1].start, words[self.last - 1].end
+            rows += (", ", *source.cut(start, end, marks))
         if self.last < len(words):
             where = source.cut(words[self.last].start, words[-1].end, marks)
             rows += (" ", *where)
         key, comparisons = self.keyed_row
         return kind(
-            self.parameters,
+            source.parameters_before(words[-1].end),
             self.references,
             self.target.table,
             rows,
-            self.qualifier,
+            self.target.qualifier,
             key,
             self.is_bound,
             self.returning,
@@ -261,7 +238,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         change.tree.expressions,
         (lambda column: None) if change.joined else change.scope.position,
         lambda start, end: source.cut(start, end, change.reads.marks),
-        change.qualifier,
+        change.target.qualifier,
     )
     return change.plan(Update, first, joins, assignments=assignments)
 

@@ -36,7 +36,7 @@ from tique_rewriter.plans.plan import (
     Select,
     Wait,
 )
-from tique_rewriter.scope.bindings import Scope, select_bindings
+from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.outputs import plain_columns
 from tique_rewriter.scope.references import find_reads
 from tique_rewriter.scope.relations import TABLE, relations_of
@@ -134,8 +134,7 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     before = _from_word(rest, tree, reads)
     marks = reads.marks_with([Mark(before.start, before.start, f"{listed} ")])
     text = rest.cut(first.start, end, marks)
-    bindings = select_bindings(rest, tree, reads)
-    references = references_of(reads, bindings, [tree], locked)
+    references = references_of(rest, tree, reads, [tree], locked)
     count = len(rest.lexed.arguments) - isinstance(limit, Parameter)
     tables = tuple(read.table for read in locked)
     outputs = _outputs(tree, reads)
