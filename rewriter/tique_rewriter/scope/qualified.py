@@ -21,7 +21,7 @@ from sqlglot import expressions as exp
 from sqlglot.tokenizer_core import TokenType
 
 from tique_rewriter.errors import RewriteError
-from tique_rewriter.scope.relations import relations_of, seen_from
+from tique_rewriter.scope.relations import relations_of, seen_from, with_joins
 from tique_rewriter.text.source import Source
 from tique_rewriter.tree.shape import starts_at
 
@@ -174,19 +174,11 @@ def _scopes(column: exp.Column) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
         if isinstance(node, exp.Select):
             yield node, relations_of(node)
         elif isinstance(node, _CHANGES):
-            yield node, _relations_of_change(node)
+            target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+            using = node.args.get("using") or []
+            using = using if isinstance(using, list) else [using]
+            yield node, with_joins([target, *relations_of(node), *using])
         node = node.parent
-
-
-def _relations_of_change(node: exp.Expr) -> list[exp.Expr]:
-    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
-    found = [target, *relations_of(node)]
-    using = node.args.get("using") or []
-    found += using if isinstance(using, list) else [using]
-    return [
-        *found,
-        *(join.this for one in found for join in one.args.get("joins") or ()),
-    ]
 
 
 def _is_in_unnamed_result(column: exp.Column) -> bool:

@@ -77,9 +77,7 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
             field.name.lower() in read.table.spellings for read in _named(reads, name)
         ):
             return
-    number = next(
-        (i for i, w in enumerate(source.words) if w.start == starts_at(column)), 0
-    )
+    number = source.number(starts_at(column))
     before, after = source.keywords()[:number], source.keywords(number + 1)
     if before[-1:] == ["DISTINCT"]:
         before.pop()

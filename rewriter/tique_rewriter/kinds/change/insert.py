@@ -208,7 +208,7 @@ class _Insert:
         for position, column in enumerate(given):
             if any(row[position] is not None for row in rows):
                 self._check_given(column)
-        return self._rows(self.columns, rows)
+        return self.given(self.columns, rows)
 
     def _without_generated(
         self, rows: tuple[tuple[Expression | None, ...], ...]
@@ -233,28 +233,28 @@ class _Insert:
             "write DEFAULT, or leave it out",
         )
 
-    def _queried_slots(self) -> tuple[int, ...]:
-        """The columns of a query's results, where the table has generated ones.
+    def _queried_columns(self) -> tuple[int, ...]:
+        """The columns of a query's results.
 
         Raises
         ------
         AlwaysGenerated
             One of them is generated.
         UnsupportedSQL
-            It is not known how many results there are.
+            The table has generated ones, and it is not known how many results there are.
         """
-        source = self.source
-        slots = self.slots
-        if not self.listed:
+        source, slots = self.source, self.slots
+        if not self.listed and (None in slots or source.rules.fewer_values):
             results = results_of(source, self.tree.expression, self.reads)
-            if results is None:
+            if results is not None:
+                slots = slots[: len(results)]
+            elif None in slots:
                 raise source.unsupported(
                     "INSERT of a query without a list of columns, into a table with a "
                     "generated column",
                     source.words[self.start].start,
                     "list the columns",
                 )
-            slots = slots[: len(results)]
         if None in slots:
             raise self._given_generated()
         return tuple([i for i in slots if i is not None])
@@ -280,15 +280,12 @@ class _Insert:
         if not self.overrides:
             check_given(self.source, column, self.source.words[self.start].start)
 
-    def default(self) -> InsertRows:
-        """Return the plan of INSERT … DEFAULT VALUES."""
-        return self._rows((), ((),))
-
-    def _rows(
+    def given(
         self,
         columns: tuple[int, ...],
         rows: tuple[tuple[Expression | None, ...], ...],
     ) -> InsertRows:
+        """Return the plan of INSERT of these rows, which have values for these columns."""
         return InsertRows(
             self.parameters,
             self.references,
@@ -313,12 +310,8 @@ class _Insert:
                     source.find("NAME"),
                     "give each result an alias",
                 )
-        elif None in self.slots:
-            self.columns = self._queried_slots()
-        elif source.rules.fewer_values and not self.listed:
-            results = results_of(source, self.tree.expression, self.reads)
-            if results is not None:
-                self.columns = self.columns[: len(results)]
+        else:
+            self.columns = self._queried_columns()
         for position in self.columns:
             column = self.table.columns[position]
             if self.keeps_generated is not None and self._is_generated(column):
@@ -351,7 +344,7 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     """Return the plan of INSERT … VALUES, DEFAULT VALUES or a query."""
     insert = _Insert(source, catalog)
     if insert.tree.args.get("default"):
-        return insert.default()
+        return insert.given((), ((),))
     body = insert.tree.expression
     first = insert.source.words[insert.start]
     if isinstance(body, exp.Values) and first.keyword == "VALUES":

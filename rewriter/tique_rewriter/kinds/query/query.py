@@ -154,9 +154,6 @@ def point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None
     return None if comparisons else PointRead(read.table, key, columns, names)
 
 
-_BY_POSITION_OR_PATTERN = (exp.Columns, exp.PositionalColumn)
-
-
 def used_columns(
     parts: Iterable[exp.Expr], reads: Sequence[Read]
 ) -> list[frozenset[int] | None]:
@@ -173,14 +170,7 @@ def used_columns(
     rows: set[str] = set()
     for part in parts:
         for node in part.walk():
-            if isinstance(node, _BY_POSITION_OR_PATTERN) or _is_star(node):
-                return [None] * len(reads)
-            if isinstance(node, exp.Join) and node.args.get("method"):
-                return [None] * len(reads)
-            if isinstance(node, exp.DataType) and node.args.get("values"):
-                # ``list[1]`` of a column that is called like a type.
-                return [None] * len(reads)
-            if _names_a_join(node):
+            if _may_use_any(node):
                 return [None] * len(reads)
             if isinstance(node, exp.Identifier):
                 names.add(node.name.lower())
@@ -189,17 +179,19 @@ def used_columns(
     return [_used_of(read, names, rows) for read in reads]
 
 
-def _is_star(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-
-
-def _names_a_join(node: exp.Expr) -> bool:
-    """Whether it is ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns."""
-    return (
-        isinstance(node, exp.Subquery)
-        and bool(node.args.get("alias"))
-        and not isinstance(node.this, exp.Query)
-    )
+def _may_use_any(node: exp.Expr) -> bool:
+    """Whether a node may stand for columns that it does not name."""
+    if isinstance(node, exp.Star):
+        return not isinstance(node.parent, exp.Count)
+    if isinstance(node, exp.Join):
+        return bool(node.args.get("method"))
+    if isinstance(node, exp.DataType):
+        # ``list[1]`` of a column that is called like a type.
+        return bool(node.args.get("values"))
+    if isinstance(node, exp.Subquery):
+        # ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns.
+        return bool(node.args.get("alias")) and not isinstance(node.this, exp.Query)
+    return isinstance(node, exp.Columns | exp.PositionalColumn)
 
 
 def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | None:
