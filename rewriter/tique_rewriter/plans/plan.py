@@ -326,17 +326,9 @@ class Explain(Plan):
 
 
 ISOLATION = "transaction_isolation"
-
-
 DEFAULT_ISOLATION = "default_transaction_isolation"
-
-
 READ_ONLY = "transaction_read_only"
-
-
 DEFAULT_READ_ONLY = "default_transaction_read_only"
-
-
 DRIVERS_OWN = frozenset({ISOLATION, DEFAULT_ISOLATION, READ_ONLY, DEFAULT_READ_ONLY})
 """Settings of transactions, which the driver keeps: the engine's are its own ones."""
 

@@ -63,6 +63,10 @@ def without_database(source: Source, catalog: Definitions) -> Source:
         if number + 2 < len(words)
         and (words[number].start in starts or _is_defined(source, number))
     ]
+    return _blanked(source, spans)
+
+
+def _blanked(source: Source, spans: list[tuple[int, int]]) -> Source:
     if not spans:
         return source
     return Source(source.lexed.blanked(spans), source.rules, source.outer)
@@ -119,9 +123,7 @@ def without_schemas(source: Source) -> Source:
         for column in tree.find_all(exp.Column)
         if _is_plain(source, column)
     )
-    if not spans:
-        return source
-    return Source(source.lexed.blanked(spans), source.rules, source.outer)
+    return _blanked(source, spans)
 
 
 def _blank(column: exp.Column) -> tuple[int, int]:

@@ -25,7 +25,13 @@ from tique_rewriter.plans.text import Default
 from tique_rewriter.scope.moments import given_time
 from tique_rewriter.scope.references import unknown_column
 from tique_rewriter.text.names import quote
-from tique_rewriter.tree.scalars import check_default, check_given, check_scalar, split
+from tique_rewriter.tree.scalars import (
+    check_default,
+    check_given,
+    check_scalar,
+    is_enclosed,
+    split,
+)
 from tique_rewriter.tree.shape import function_name
 
 if TYPE_CHECKING:
@@ -147,11 +153,7 @@ def _pairs(
             raise form
         if [word.keyword for word in values[:2]] == ["ROW", "("]:
             values = values[1:]
-        if (
-            not values
-            or values[0].keyword != "("
-            or source.closing(values) != (len(values) - 1)
-        ):
+        if not is_enclosed(source, values):
             raise form
         named, given = split(piece[1:end]), split(values[1:-1])
         trees = _values(node.expression)

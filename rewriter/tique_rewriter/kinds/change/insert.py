@@ -32,7 +32,13 @@ from tique_rewriter.scope.relations import results_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import check_case
-from tique_rewriter.tree.scalars import check_default, check_given, check_scalar, split
+from tique_rewriter.tree.scalars import (
+    check_default,
+    check_given,
+    check_scalar,
+    is_enclosed,
+    split,
+)
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
@@ -441,7 +447,7 @@ def _rows(
     for piece, row in zip(pieces, body.expressions, strict=True):
         nodes = row.expressions if isinstance(row, exp.Tuple) else []
         values = split(piece[1:-1])
-        if not _enclosed(piece) or len(values) != len(nodes):
+        if not is_enclosed(source, piece) or len(values) != len(nodes):
             raise source.unsupported("this form of VALUES", piece[0].start)
         if len(values) != len(columns):
             raise source.syntax(
@@ -454,14 +460,6 @@ def _rows(
             )
         )
     return tuple(rows)
-
-
-def _enclosed(words: list[Word]) -> bool:
-    return (
-        (words[0].keyword, words[-1].keyword) == ("(", ")")
-        and words[0].depth == words[-1].depth
-        and all(word.depth >= words[0].depth for word in words)
-    )
 
 
 def _value(

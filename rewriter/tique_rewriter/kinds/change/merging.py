@@ -35,6 +35,7 @@ from tique_rewriter.tree.scalars import (
     check_default,
     check_given,
     check_scalar,
+    is_enclosed,
     outside_subqueries,
     split,
     stands_for_value,
@@ -270,9 +271,7 @@ class _Merge:
             case ["UPDATE", "SET", _, *_] if not inserts:
                 assert isinstance(node, exp.Update)
                 return MergeAction.UPDATE, self._update(kind, node, words[2:])
-            case ["INSERT"] | ["INSERT", "*"] if inserts:
-                return MergeAction.INSERT, self._by_position(words)
-            case ["INSERT", "BY", "POSITION"] if inserts:
+            case ["INSERT"] | ["INSERT", "*"] | ["INSERT", "BY", "POSITION"] if inserts:
                 return MergeAction.INSERT, self._by_position(words)
             case ["INSERT", "BY", "NAME"] if inserts:
                 return MergeAction.INSERT, self._by_name(words)
@@ -317,9 +316,8 @@ class _Merge:
             end = source.closing(words)
             columns = [*listed_columns(source, table, words[1:end], words[0].start)]
             words = words[end + 1 :]
-        if [w.keyword for w in words[:2]] != ["VALUES", "("] or (
-            source.closing(words[1:]) != len(words) - 2
-        ):
+        has_values = [w.keyword for w in words[:1]] == ["VALUES"]
+        if not has_values or not is_enclosed(source, words[1:]):
             raise source.unsupported(
                 "this form of INSERT", (words or source.words)[0].start
             )

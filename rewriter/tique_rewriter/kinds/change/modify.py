@@ -21,7 +21,7 @@ from tique_rewriter.scope.bindings import (
     equalities,
     scope_of,
 )
-from tique_rewriter.scope.references import Read, Reads, find_reads, two_tables
+from tique_rewriter.scope.references import Read, find_reads, two_tables
 from tique_rewriter.scope.relations import with_joins
 from tique_rewriter.tree.shape import clause_words, starts_at
 
@@ -78,7 +78,7 @@ class _Change:
         from_ = self.tree.args.get("from_")
         using: list[exp.Expr] = self.tree.args.get("using") or []
         self.joined = with_joins([*([from_.this] if from_ else ()), *using])
-        self.reads = self._find_reads(node, catalog)
+        self.reads = find_reads(source, [*self.tree.iter_expressions()], catalog, node)
         target = self.reads.of(node)
         if target is None:
             raise source.unsupported("the changed table", source.words[0].start)
@@ -124,16 +124,6 @@ class _Change:
                 f"the way {keyword} is written", starts_at(self.joined[0])
             )
         return found[0]
-
-    def _find_reads(self, node: exp.Table, catalog: Catalog) -> Reads:
-        parts = [node, *self.tree.expressions]
-        if self.tree.args.get("from_"):
-            parts.append(self.tree.args["from_"])
-        parts += self.tree.args.get("using") or ()
-        parts += [
-            part for part in (self.where, self.tree.args.get("returning")) if part
-        ]
-        return find_reads(self.source, parts, catalog, node)
 
     @property
     def where(self) -> exp.Expr | None:
