@@ -12,13 +12,7 @@ from operator import add, sub
 from typing import TYPE_CHECKING, Any
 
 from tique_rewriter.local.conditions import Test, compile_condition
-from tique_rewriter.local.values import (
-    EXACT,
-    Kind,
-    NotLocal,
-    coercer,
-    kind_of,
-)
+from tique_rewriter.local.values import EXACT, Kind, NotLocal, coercer, kind_of
 from tique_rewriter.plans.plan import (
     Arithmetic,
     Choice,

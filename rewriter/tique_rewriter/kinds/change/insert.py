@@ -39,6 +39,7 @@ from tique_rewriter.tree.scalars import (
     is_enclosed,
     split,
 )
+from tique_rewriter.tree.shape import clause_words
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
@@ -87,7 +88,7 @@ class _Insert:
         _check_parts(source, tree)
         self.source = source
         self.tree = tree
-        self.insert = source.words.index(source.word("INSERT", _end_of_with(tree)))
+        self.insert = clause_words(source, tree, "INSERT")[0][0]
         into = self.insert + (3 if tree.args.get("alternative") else 1)
         if source.keywords(into)[:1] != ["INTO"]:
             raise source.syntax("INSERT without INTO", source.words[self.insert].start)
@@ -424,12 +425,6 @@ def _after_target(source: Source, target: Read, listed: bool) -> int:
             raise source.unsupported("this form of INSERT", words[number].start)
         number += source.closing(words[number:]) + 1
     return number
-
-
-def _end_of_with(tree: exp.Insert) -> int:
-    with_ = tree.args.get("with_")
-    nodes = with_.walk() if with_ is not None else ()
-    return max((n.meta["end"] for n in nodes if "end" in n.meta), default=0)
 
 
 def _rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +12,7 @@ from tique_rewriter.kinds.change.clauses import find_clause, plan_returning
 from tique_rewriter.kinds.change.joined import looks_only_at, plan_joined_returning
 from tique_rewriter.kinds.query.query import references_of
 from tique_rewriter.local.comparisons import keyed_row
-from tique_rewriter.plans.change_plans import Delete, Returning, SearchedChange, Update
+from tique_rewriter.plans.change_plans import Delete, SearchedChange, Update
 from tique_rewriter.scope.bindings import (
     Scope,
     bindings_of,
@@ -77,6 +76,7 @@ class _Change:
             )
         from_ = self.tree.args.get("from_")
         using: list[exp.Expr] = self.tree.args.get("using") or []
+        self.where: exp.Expr | None = self.tree.args.get("where")
         self.joined = with_joins([*([from_.this] if from_ else ()), *using])
         self.reads = find_reads(source, [*self.tree.iter_expressions()], catalog, node)
         target = self.reads.of(node)
@@ -125,13 +125,8 @@ class _Change:
             )
         return found[0]
 
-    @property
-    def where(self) -> exp.Expr | None:
-        where: exp.Expr | None = self.tree.args.get("where")
-        return where
-
-    @cached_property
     def joined_returning(self) -> JoinedReturning | None:
+        """Return the plan of RETURNING, if it looks at joined relations."""
         source, returning = self.source, self.tree.args.get("returning")
         if not (self.joined and source.rules.returns_joined and returning):
             return None
@@ -142,36 +137,12 @@ class _Change:
             source, self.tree, words, self.target, self.joined, self.reads
         )
 
-    @property
-    def returning(self) -> Returning | None:
-        if self.joined_returning is not None:
-            return None
-        return plan_returning(self.source, self.tree, self.target, self.reads)
-
-    @property
-    def keyed_row(
-        self,
-    ) -> tuple[tuple[Operand, ...] | None, tuple[Comparison, ...]]:
-        if self.joined:
-            return None, ()
-        found = keyed_row(self.source, self.scope, self.where, self.target)
-        return (None, ()) if found is None else found
-
-    @property
-    def is_bound(self) -> bool:
-        if self.joined:
-            return False
-        bound = equalities(
-            self.source, self.scope, conditions_of(self.where), self.target
-        )
-        return bound is not None and len(self.reads.reads) == 1
-
-    @property
-    def references(self) -> tuple[Reference, ...]:
+    def references(self, *, returns_joined: bool) -> tuple[Reference, ...]:
+        """Return the plan's references; RETURNING may look at joined relations."""
         source, tree, reads = self.source, self.tree, self.reads
         own = bindings_of(source, self.scope, conditions_of(self.where))
         whole = [self.target]
-        if self.joined_returning is not None:
+        if returns_joined:
             whole += [read for read in map(reads.of, self.joined) if read]
         joined = self.target if self.joined else None
         return references_of(source, tree, reads, [tree], whole, joined, own)
@@ -185,28 +156,39 @@ class _Change:
         ``others`` are fields that the kind has of its own.
         """
         source, words, marks = self.source, self.words, self.reads.marks
-        hole = source.cut(self.target.span.start, self.target.span.end, marks)
+        target = self.target
+        hole = source.cut(target.span.start, target.span.end, marks)
         rows: Text = (" FROM ", *hole)
         if first > self.start:
-            rows += source.cut(self.target.span.end, words[first - 1].end)
+            rows += source.cut(target.span.end, words[first - 1].end)
         if self.joined:
             start, end = words[joins + 1].start, words[self.last - 1].end
             rows += (", ", *source.cut(start, end, marks))
         if self.last < len(words):
             where = source.cut(words[self.last].start, words[-1].end, marks)
             rows += (" ", *where)
-        key, comparisons = self.keyed_row
+        row: tuple[tuple[Operand, ...] | None, tuple[Comparison, ...]] = None, ()
+        is_bound = False
+        if not self.joined:
+            row = keyed_row(source, self.scope, self.where, target) or row
+            conditions = conditions_of(self.where)
+            bound = equalities(source, self.scope, conditions, target)
+            is_bound = bound is not None and len(self.reads.reads) == 1
+        key, comparisons = row
+        joined, returning = self.joined_returning(), None
+        if joined is None:
+            returning = plan_returning(source, self.tree, target, self.reads)
         return kind(
             source.parameters_before(words[-1].end),
-            self.references,
-            self.target.table,
+            self.references(returns_joined=joined is not None),
+            target.table,
             rows,
-            self.target.qualifier,
+            target.qualifier,
             key,
-            self.is_bound,
-            self.returning,
+            is_bound,
+            returning,
             is_joined=bool(self.joined),
-            joined_returning=self.joined_returning,
+            joined_returning=joined,
             comparisons=comparisons,
             **others,
         )
