@@ -47,8 +47,7 @@ def kernel(
     """
     if position_of is not None:
         return _Reader(source, position_of).kernel(node, 0)
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     return Literal(None) if isinstance(node, exp.Null) else operand(source, node)
 
 

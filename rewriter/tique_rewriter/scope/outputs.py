@@ -39,11 +39,10 @@ def plain_columns(
     for node in items:
         star = star_of(node)
         if star is not None:
-            if star.args.get("except_") or star.args.get("replace"):
-                return None
-            if any(star.args.values()) or _foreign_star(node, read):
-                return None
-            if read.table.generated:
+            is_foreign = (
+                isinstance(node, exp.Column) and node.table.lower() != read.name
+            )
+            if any(star.args.values()) or is_foreign or read.table.generated:
                 return None
             outputs.extend((i, c.name) for i, c in enumerate(read.table.columns))
             continue
@@ -60,10 +59,6 @@ def star_of(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         return node.this
     return node if isinstance(node, exp.Star) else None
-
-
-def _foreign_star(node: exp.Expr, read: Read) -> bool:
-    return isinstance(node, exp.Column) and node.table.lower() != read.name
 
 
 def aggregates(

@@ -77,8 +77,7 @@ def _is_name(source: Source, word: Word, name: str) -> bool:
         found = source.identifier(word)
     except RewriteError:
         return False
-    fold = str if source.rules.exact_quoted_names else str.lower
-    return fold(found) == fold(name)
+    return source.rules.same(found) == source.rules.same(name)
 
 
 def _names_with_databases(source: Source, own: str) -> set[int]:
@@ -118,18 +117,13 @@ def without_schemas(source: Source) -> Source:
     except RewriteError:
         # It is complained about where the statement is planned.
         return source
+    # The schema and the dot after it.
     spans = sorted(
-        _blank(column)
+        (column.parts[0].meta["start"], column.parts[1].meta["start"])
         for column in tree.find_all(exp.Column)
         if _is_plain(source, column)
     )
     return _blanked(source, spans)
-
-
-def _blank(column: exp.Column) -> tuple[int, int]:
-    """The schema and the dot after it."""
-    schema, table = column.parts[0].meta, column.parts[1].meta
-    return schema["start"], table["start"]
 
 
 def _is_plain(source: Source, column: exp.Column) -> bool:
@@ -148,7 +142,7 @@ def _is_plain(source: Source, column: exp.Column) -> bool:
     ):
         # What SET assigns to, perhaps.
         return False
-    fold = str if source.rules.exact_quoted_names else str.lower
+    fold = source.rules.same
     schema, table = fold(column.db), fold(column.table)
     seen = {id(select) for select in seen_from(column)}
     for scope, relations in _scopes(column):

@@ -181,11 +181,9 @@ class _Insert:
             raise source.syntax("ON CONFLICT after INSERT OR", words[0].start)
         if alternative:
             return plan_alternative(source, alternative, self.table, self.columns)
-        return (
-            plan_conflict(source, tree, self.target, words, self.reads)
-            if words
-            else None
-        )
+        if not words:
+            return None
+        return plan_conflict(source, tree, self.target, words, self.reads)
 
     def rows(self, body: exp.Values) -> InsertRows:
         """Return the plan of INSERT … VALUES."""
