@@ -46,12 +46,6 @@ def split(words: list[Word], separator: str = ",") -> list[list[Word]]:
     return pieces
 
 
-def is_enclosed(source: Source, words: list[Word]) -> bool:
-    """Whether words are one pair of brackets, and what is between them."""
-    has_bracket = bool(words) and words[0].keyword == "("
-    return has_bracket and source.closing(words) == len(words) - 1
-
-
 def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None:
     """Refuse an expression that is not one value computed from one row."""
     for inner in outside_subqueries(node):

@@ -29,7 +29,6 @@ from tique_rewriter.tree.scalars import (
     check_default,
     check_given,
     check_scalar,
-    is_enclosed,
     split,
 )
 from tique_rewriter.tree.shape import function_name
@@ -153,7 +152,11 @@ def _pairs(
             raise form
         if [word.keyword for word in values[:2]] == ["ROW", "("]:
             values = values[1:]
-        if not is_enclosed(source, values):
+        if (
+            not values
+            or values[0].keyword != "("
+            or source.closing(values) != (len(values) - 1)
+        ):
             raise form
         named, given = split(piece[1:end]), split(values[1:-1])
         trees = _values(node.expression)

@@ -36,7 +36,6 @@ from tique_rewriter.tree.scalars import (
     check_default,
     check_given,
     check_scalar,
-    is_enclosed,
     split,
 )
 from tique_rewriter.tree.shape import clause_words
@@ -440,7 +439,7 @@ def _rows(
     for piece, row in zip(pieces, body.expressions, strict=True):
         nodes = row.expressions if isinstance(row, exp.Tuple) else []
         values = split(piece[1:-1])
-        if not is_enclosed(source, piece) or len(values) != len(nodes):
+        if not _enclosed(piece) or len(values) != len(nodes):
             raise source.unsupported("this form of VALUES", piece[0].start)
         if len(values) != len(columns):
             raise source.syntax(
@@ -453,6 +452,14 @@ def _rows(
             )
         )
     return tuple(rows)
+
+
+def _enclosed(words: list[Word]) -> bool:
+    return (
+        (words[0].keyword, words[-1].keyword) == ("(", ")")
+        and words[0].depth == words[-1].depth
+        and all(word.depth >= words[0].depth for word in words)
+    )
 
 
 def _value(

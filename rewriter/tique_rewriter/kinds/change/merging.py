@@ -35,7 +35,6 @@ from tique_rewriter.tree.scalars import (
     check_default,
     check_given,
     check_scalar,
-    is_enclosed,
     outside_subqueries,
     split,
     stands_for_value,
@@ -316,8 +315,9 @@ class _Merge:
             end = source.closing(words)
             columns = [*listed_columns(source, table, words[1:end], words[0].start)]
             words = words[end + 1 :]
-        has_values = [w.keyword for w in words[:1]] == ["VALUES"]
-        if not has_values or not is_enclosed(source, words[1:]):
+        if [w.keyword for w in words[:2]] != ["VALUES", "("] or (
+            source.closing(words[1:]) != len(words) - 2
+        ):
             raise source.unsupported(
                 "this form of INSERT", (words or source.words)[0].start
             )
