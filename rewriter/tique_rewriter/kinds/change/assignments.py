@@ -25,12 +25,7 @@ from tique_rewriter.plans.text import Default
 from tique_rewriter.scope.moments import given_time
 from tique_rewriter.scope.references import unknown_column
 from tique_rewriter.text.names import quote
-from tique_rewriter.tree.scalars import (
-    check_default,
-    check_given,
-    check_scalar,
-    split,
-)
+from tique_rewriter.tree.scalars import check_default, check_given, check_scalar, split
 from tique_rewriter.tree.shape import function_name
 
 if TYPE_CHECKING:

@@ -32,12 +32,7 @@ from tique_rewriter.scope.relations import results_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import check_case
-from tique_rewriter.tree.scalars import (
-    check_default,
-    check_given,
-    check_scalar,
-    split,
-)
+from tique_rewriter.tree.scalars import check_default, check_given, check_scalar, split
 from tique_rewriter.tree.shape import clause_words
 
 if TYPE_CHECKING:
