@@ -11,7 +11,7 @@ from tique_rewriter.scope.bindings import conditions_of, equalities
 from tique_rewriter.tree.operands import operand
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tique_rewriter.plans.plan import Operand
     from tique_rewriter.scope.bindings import Scope
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tique_rewriter.text.source import Source
 
 _OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.EQ: ("=", "="),
     exp.LT: ("<", ">"),
     exp.LTE: ("<=", ">="),
     exp.GT: (">", "<"),
@@ -38,12 +39,7 @@ def keyed_row(
     of other columns with values.
     """
     key = read.table.primary_key
-
-    def position_of(node: exp.Expr) -> int | None:
-        found = scope.column(node)
-        return None if found is None else found[1]
-
-    compared, others = comparisons(source, position_of, conditions_of(where))
+    compared, others = comparisons(source, scope.position, conditions_of(where))
     bound = equalities(source, scope, others, read)
     if not key or bound is None or not bound.keys() >= set(key):
         return None
@@ -64,21 +60,23 @@ def order_comparisons(
 def comparisons(
     source: Source, position_of: PositionOf, conditions: Sequence[exp.Expr]
 ) -> tuple[tuple[Comparison, ...], list[exp.Expr]]:
-    """Return the comparisons of a column with a value among conditions, and the others."""
+    """Return the comparisons of a column with a value among conditions, and the others.
+
+    An equality, which is a binding, is one of the others.
+    """
     found: list[Comparison] = []
     others: list[exp.Expr] = []
     for condition in conditions:
-        parts = [_comparison(source, position_of, *each) for each in sides(condition)]
-        known = [part for part in parts if part is not None]
-        if parts and len(known) == len(parts):
-            found += known
-        else:
+        is_binding = type(condition) is exp.EQ
+        known = [] if is_binding else compared(source, position_of, sides(condition))
+        found += known
+        if not known:
             others.append(condition)
     return tuple(found), others
 
 
 def sides(condition: exp.Expr) -> list[tuple[exp.Expr, str, exp.Expr]]:
-    """Return both sides and the operator of the comparisons but ``=`` that a condition says."""
+    """Return both sides and the operator of the comparisons that a condition says."""
     operators = _OPERATORS.get(type(condition))
     this = condition.this
     if operators is not None:
@@ -93,14 +91,16 @@ def sides(condition: exp.Expr) -> list[tuple[exp.Expr, str, exp.Expr]]:
     return []
 
 
-def _comparison(
+def compared(
     source: Source,
     position_of: PositionOf,
-    column: exp.Expr,
-    sign: str,
-    other: exp.Expr,
-) -> Comparison | None:
-    position, value = position_of(column), operand(source, other)
-    if position is None or value is None:
-        return None
-    return Comparison(position, sign, value)
+    found: Iterable[tuple[exp.Expr, str, exp.Expr]],
+) -> list[Comparison]:
+    """Return the comparisons of these sides; none if one is not of a column with a value."""
+    known = []
+    for column, sign, other in found:
+        position, value = position_of(column), operand(source, other)
+        if position is None or value is None:
+            return []
+        known.append(Comparison(position, sign, value))
+    return known

@@ -8,16 +8,11 @@ way must fit the target column's type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from operator import add, sub
+from typing import TYPE_CHECKING, Any
 
 from tique_rewriter.local.conditions import Test, compile_condition
-from tique_rewriter.local.values import (
-    EXACT,
-    Kind,
-    NotLocal,
-    coercer,
-    kind_of,
-)
+from tique_rewriter.local.values import EXACT, Kind, NotLocal, coercer, kind_of
 from tique_rewriter.plans.plan import (
     Arithmetic,
     Choice,
@@ -27,6 +22,9 @@ from tique_rewriter.plans.plan import (
     Literal,
     Parameter,
 )
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 __all__ = ["NotLocal", "coercer", "compile_kernel"]
 
@@ -141,10 +139,14 @@ class _Compiler:
     def combine(
         self, operator: str, left: Evaluator, right: Evaluator
     ) -> Evaluator | None:
-        if self.kind.family == "integer":
-            return _integers(operator, left, right, self.kind)
-        if self.kind.family == "decimal" and self.kind.precision <= _WIDEST_ARITHMETIC:
-            return _decimals(operator, left, right, self.kind)
+        kind, is_sum = self.kind, operator == "+"
+        if kind.family == "integer":
+            combine = add if is_sum else sub
+            return _sum(combine, left, right, kind.least, kind.high)
+        if kind.family == "decimal" and kind.precision <= _WIDEST_ARITHMETIC:
+            greatest = EXACT.scaleb(10**kind.precision - 1, -kind.scale)
+            exactly = EXACT.add if is_sum else EXACT.subtract
+            return _sum(exactly, left, right, EXACT.minus(greatest), greatest)
         return None
 
 
@@ -177,36 +179,21 @@ def _holds(target: Kind, kind: Kind) -> bool:
     return target == kind
 
 
-def _integers(
-    operator: str, left: Evaluator, right: Evaluator, kind: Kind
+def _sum(
+    combine: Callable[[Any, Any], Any],
+    left: Evaluator,
+    right: Evaluator,
+    least: int | Decimal,
+    greatest: int | Decimal,
 ) -> Evaluator:
-    low, high = kind.least, kind.high
-    sign = 1 if operator == "+" else -1
-
-    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
-        one, other = left(row, parameters), right(row, parameters)
-        if one is None or other is None:
-            return None
-        result = one + sign * other
-        if low <= result <= high:
-            return result
-        raise NotLocal
-
-    return evaluate
-
-
-def _decimals(
-    operator: str, left: Evaluator, right: Evaluator, kind: Kind
-) -> Evaluator:
-    limit = 10 ** (kind.precision - kind.scale)
-    combine = EXACT.add if operator == "+" else EXACT.subtract
+    """Return the sum or difference of two values, if it is one of the column's."""
 
     def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
         one, other = left(row, parameters), right(row, parameters)
         if one is None or other is None:
             return None
         result = combine(one, other)
-        if -limit < result < limit:
+        if least <= result <= greatest:
             return result
         raise NotLocal
 

@@ -9,17 +9,17 @@ disagree about NULL among the values. CASE says the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.local.comparisons import sides
+from tique_rewriter.local.comparisons import compared, sides
 from tique_rewriter.plans.plan import (
     Arithmetic,
     Choice,
     Coalesced,
     ColumnValue,
-    Comparison,
     Condition,
     IsNull,
     Junction,
@@ -47,8 +47,7 @@ def kernel(
     """
     if position_of is not None:
         return _Reader(source, position_of).kernel(node, 0)
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     return Literal(None) if isinstance(node, exp.Null) else operand(source, node)
 
 
@@ -138,22 +137,10 @@ class _Reader:
     def _comparisons(self, node: exp.Expr) -> Condition | None:
         """Return comparisons of one column with values, joined by AND or (of IN) OR."""
         operator, found = "AND", sides(node)
-        if type(node) is exp.EQ:
-            this, other = node.this, node.expression
-            is_first = isinstance(this, exp.Column)
-            found = [(this, "=", other) if is_first else (other, "=", this)]
-        elif type(node) is exp.In and set(node.args) == {"this", "expressions"}:
+        if type(node) is exp.In and set(node.args) == {"this", "expressions"}:
             operator, found = "OR", [(node.this, "=", e) for e in node.expressions]
-        joined: Condition | None = None
-        for column, sign, other in found:
-            position, value = self._column(column), operand(self._source, other)
-            if position is None or value is None:
-                return None
-            compared = Comparison(position, sign, value)
-            joined = (
-                compared if joined is None else Junction(operator, joined, compared)
-            )
-        return joined
+        known: list[Condition] = [*compared(self._source, self._column, found)]
+        return reduce(partial(Junction, operator), known) if known else None
 
     def _column(self, node: exp.Expr) -> int | None:
         return self._position_of(node) if isinstance(node, exp.Column) else None

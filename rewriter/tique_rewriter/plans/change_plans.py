@@ -11,11 +11,7 @@ from tique_rewriter.plans.plan import Plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_rewriter.plans.plan import (
-        Comparison,
-        Expression,
-        Operand,
-    )
+    from tique_rewriter.plans.plan import Comparison, Expression, Operand
     from tique_rewriter.plans.text import Text
     from tique_rewriter.schema import ComputedKey, Table
 

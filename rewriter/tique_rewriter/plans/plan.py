@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -121,32 +122,21 @@ Kernel = Parameter | Literal | ColumnValue | Arithmetic | Choice | Coalesced
 """The part of the expression language that the driver may evaluate itself."""
 
 
-def condition_columns(condition: Condition) -> Iterable[int]:
-    """The positions of the columns that a condition looks at."""
-    if isinstance(condition, Comparison | IsNull):
-        yield condition.position
-    elif isinstance(condition, Negation):
-        yield from condition_columns(condition.condition)
-    else:
-        yield from condition_columns(condition.left)
-        yield from condition_columns(condition.right)
-
-
-def kernel_columns(kernel: Kernel) -> Iterable[int]:
-    """The positions of the columns that a kernel looks at."""
-    if isinstance(kernel, ColumnValue):
+def kernel_columns(kernel: Kernel | Condition) -> Iterable[int]:
+    """The positions of the columns that a kernel or a condition looks at."""
+    parts: Iterable[Kernel | Condition] = ()
+    if isinstance(kernel, ColumnValue | Comparison | IsNull):
         yield kernel.position
-    elif isinstance(kernel, Arithmetic):
-        yield from kernel_columns(kernel.left)
-        yield from kernel_columns(kernel.right)
+    elif isinstance(kernel, Arithmetic | Junction):
+        parts = kernel.left, kernel.right
+    elif isinstance(kernel, Negation):
+        parts = (kernel.condition,)
     elif isinstance(kernel, Choice):
-        for condition, value in kernel.branches:
-            yield from condition_columns(condition)
-            yield from kernel_columns(value)
-        yield from kernel_columns(kernel.otherwise)
+        parts = *chain.from_iterable(kernel.branches), kernel.otherwise
     elif isinstance(kernel, Coalesced):
-        for value in kernel.values:
-            yield from kernel_columns(value)
+        parts = kernel.values
+    for part in parts:
+        yield from kernel_columns(part)
 
 
 @dataclass(frozen=True)
@@ -336,17 +326,9 @@ class Explain(Plan):
 
 
 ISOLATION = "transaction_isolation"
-
-
 DEFAULT_ISOLATION = "default_transaction_isolation"
-
-
 READ_ONLY = "transaction_read_only"
-
-
 DEFAULT_READ_ONLY = "default_transaction_read_only"
-
-
 DRIVERS_OWN = frozenset({ISOLATION, DEFAULT_ISOLATION, READ_ONLY, DEFAULT_READ_ONLY})
 """Settings of transactions, which the driver keeps: the engine's are its own ones."""
 

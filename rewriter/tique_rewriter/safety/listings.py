@@ -16,11 +16,9 @@ from sqlglot import expressions as exp
 from tique_rewriter.plans.text import Variant
 from tique_rewriter.text.names import quote
 from tique_rewriter.text.source import Mark, Span
-from tique_rewriter.tree.shape import function_name, starts_at
+from tique_rewriter.tree.shape import function_name, place_of, starts_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from tique_rewriter.text.source import Source
 
 
@@ -77,10 +75,10 @@ def listed(source: Source, node: exp.Table) -> tuple[bool, Listed | None]:
 
 
 def _named(source: Source, node: exp.Table, query: str) -> Listed:
-    first, last = node.parts[0].meta, node.parts[-1].meta
-    if first.get("start") is None or last.get("end") is None:
+    place = place_of(node)
+    if place is None:
         raise _unclear(source, node)
-    return Listed(node, Span(first["start"], last["end"] + 1, 0), query)
+    return Listed(node, Span(*place, 0), query)
 
 
 def _called(source: Source, node: exp.Table, query: str) -> Listed:
@@ -118,8 +116,3 @@ def check_lateral(source: Source, tree: exp.Expr) -> None:
             raise source.unsupported(
                 f"LATERAL {name}()", source.find("LATERAL"), "leave LATERAL out"
             )
-
-
-def marks_of(source: Source, found: Iterable[Listed]) -> Sequence[Mark]:
-    """Return the plan's listings in the places of these relations."""
-    return [one.mark(source) for one in found]

@@ -11,7 +11,7 @@ from tique_rewriter.plans.plan import DRIVERS_OWN
 from tique_rewriter.text.names import check_reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tique_rewriter.errors import RewriteError
     from tique_rewriter.schema import Definitions
@@ -58,14 +58,18 @@ def check_calls(
             check_reserved(source, source.identifier(first), first.start)
     known = rules.before_brackets
     relations = set(relations)
-    if known is None:
-        if definitions is not None and definitions.has_unsafe_functions:
-            _check_unlisted(source, words, relations, definitions)
+    if known is None and (definitions is None or not definitions.has_unsafe_functions):
         return
     for number, (word, following) in enumerate(pairwise(words)):
         if following.keyword != "(" or word.start in relations:
             continue
         raw = source.raw(word)
+        if known is None:
+            # Where there is no list, the application's own functions are known.
+            name = raw[1:-1].replace('""', '"') if raw[:1] == '"' else raw
+            if definitions is not None and definitions.is_unsafe(name):
+                raise _unsafe(source, name, word)
+            continue
         if not (raw[0].isalpha() or raw[0] in '_"' or not raw[0].isascii()):
             continue
         name = raw[1:-1] if raw[0] == '"' else rules.unquoted(raw)
@@ -86,21 +90,6 @@ def check_calls(
         if definitions is not None and definitions.may_call(schema or None, name):
             continue
         raise _unsafe(source, f"{schema}.{name}" if schema else name, word)
-
-
-def _check_unlisted(
-    source: Source,
-    words: Sequence[Word],
-    relations: Collection[int | None],
-    definitions: Definitions,
-) -> None:
-    """Refuse calls of the application's own functions that are not safe."""
-    for word, following in pairwise(words):
-        if following.keyword == "(" and word.start not in relations:
-            raw = source.raw(word)
-            name = raw[1:-1].replace('""', '"') if raw[:1] == '"' else raw
-            if definitions.is_unsafe(name):
-                raise _unsafe(source, name, word)
 
 
 def _unsafe(source: Source, name: str, word: Word) -> RewriteError:

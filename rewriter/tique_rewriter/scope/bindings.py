@@ -39,6 +39,16 @@ class Scope:
     reads: dict[str, Read]
     closed: bool
 
+    @classmethod
+    def of(cls, read: Read) -> Scope:
+        """Return the scope in which nothing but one table's columns are known."""
+        return cls({read.name: read}, closed=True)
+
+    def position(self, node: exp.Expr) -> int | None:
+        """Return the position of a column, in its own table's rows; None if it is not known."""
+        found = self.column(node)
+        return None if found is None else found[1]
+
     def column(self, node: exp.Expr) -> tuple[Read, int] | None:
         """Return the read and position that a column certainly belongs to, or None."""
         if not isinstance(node, exp.Column) or len(node.parts) > 2:
@@ -83,9 +93,7 @@ def scope_of(relations: list[exp.Expr], reads: Reads) -> Scope:
     for relation in relations:
         name = relation.alias_or_name.lower()
         read = reads.of(relation)
-        alias = relation.args.get("alias")
-        renamed = alias is not None and bool(alias.args.get("columns"))
-        if read is None or renamed or name in taken:
+        if read is None or relation.alias_column_names or name in taken:
             closed = False
             found.pop(name, None)
         else:
@@ -173,14 +181,3 @@ def equalities(
     """
     bound = bindings_of(source, scope, conditions).get(read.span.index, {})
     return bound if len(conditions) == len(bound) else None
-
-
-def whole_key(
-    source: Source, scope: Scope, where: exp.Expr | None, read: Read
-) -> tuple[Operand, ...] | None:
-    """Return the operands of the primary key, if that equality is all that WHERE says."""
-    key = read.table.primary_key
-    bound = equalities(source, scope, conditions_of(where), read)
-    if not key or bound is None or set(bound) != set(key):
-        return None
-    return tuple(bound[position] for position in key)

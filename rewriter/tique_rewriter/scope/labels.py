@@ -20,6 +20,7 @@ from tique_rewriter.plans.text import UNNAMED, Label, Variant
 from tique_rewriter.scope.outputs import star_of
 from tique_rewriter.text.source import Mark
 from tique_rewriter.tree.ancestors import Ancestors
+from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -224,7 +225,10 @@ def _lists(source: Source, names: set[int | None]) -> Iterator[_Items]:
             if words[first : first + 1] and words[first].keyword == "ON":
                 first += 2 + source.closing(words[first + 1 :])
         last = _end_of_list(words, first, word.depth, names)
-        items = _at_level(words[first:last], word.depth)
+        items = split(words[first:last]) or [[]]
+        if not items[-1] and len(items) > 1:
+            # A comma after the last one is allowed.
+            items.pop()
         start = words[first].start if first < len(words) else source.end
         end = words[last].start if last < len(words) else source.end
         yield _Items(items, start, end, last, word.depth, distinct)
@@ -259,14 +263,3 @@ def _end_of_list(
         if (before, word.keyword) not in (("DISTINCT", "FROM"), ("WITHIN", "GROUP")):
             return number
     return len(words)
-
-
-def _at_level(words: list[Word], depth: int) -> list[list[Word]]:
-    """Cut a select list into its items; a comma after the last one is allowed."""
-    items: list[list[Word]] = [[]]
-    for word in words:
-        if word.keyword == "," and word.depth == depth:
-            items.append([])
-        else:
-            items[-1].append(word)
-    return items if items[-1] or len(items) == 1 else items[:-1]

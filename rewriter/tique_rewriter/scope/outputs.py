@@ -39,16 +39,14 @@ def plain_columns(
     for node in items:
         star = star_of(node)
         if star is not None:
-            if star.args.get("except_") or star.args.get("replace"):
-                return None
-            if any(star.args.values()) or _foreign_star(node, read):
-                return None
-            if read.table.generated:
+            is_foreign = (
+                isinstance(node, exp.Column) and node.table.lower() != read.name
+            )
+            if any(star.args.values()) or is_foreign or read.table.generated:
                 return None
             outputs.extend((i, c.name) for i, c in enumerate(read.table.columns))
             continue
-        plain = node.this if isinstance(node, exp.Alias) else node
-        found = scope.column(plain)
+        found = scope.column(node.unalias())
         if found is None:
             return None
         name = read.table.columns[found[1]].name
@@ -63,10 +61,6 @@ def star_of(node: exp.Expr) -> exp.Star | None:
     return node if isinstance(node, exp.Star) else None
 
 
-def _foreign_star(node: exp.Expr, read: Read) -> bool:
-    return isinstance(node, exp.Column) and node.table.lower() != read.name
-
-
 def aggregates(
     items: Sequence[exp.Expr], position_of: PositionOf
 ) -> tuple[Output, ...] | None:
@@ -77,7 +71,7 @@ def aggregates(
 
 
 def _aggregate(node: exp.Expr, position_of: PositionOf) -> Output | None:
-    node = node.this if isinstance(node, exp.Alias) else node
+    node = node.unalias()
     function = _AGGREGATES.get(type(node))
     if function is None or not has_only(node, ("this", "big_int")):
         return None

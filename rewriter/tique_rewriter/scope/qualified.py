@@ -21,7 +21,7 @@ from sqlglot import expressions as exp
 from sqlglot.tokenizer_core import TokenType
 
 from tique_rewriter.errors import RewriteError
-from tique_rewriter.scope.relations import relations_of, seen_from
+from tique_rewriter.scope.relations import relations_of, seen_from, with_joins
 from tique_rewriter.text.source import Source
 from tique_rewriter.tree.shape import starts_at
 
@@ -63,6 +63,10 @@ def without_database(source: Source, catalog: Definitions) -> Source:
         if number + 2 < len(words)
         and (words[number].start in starts or _is_defined(source, number))
     ]
+    return _blanked(source, spans)
+
+
+def _blanked(source: Source, spans: list[tuple[int, int]]) -> Source:
     if not spans:
         return source
     return Source(source.lexed.blanked(spans), source.rules, source.outer)
@@ -73,8 +77,7 @@ def _is_name(source: Source, word: Word, name: str) -> bool:
         found = source.identifier(word)
     except RewriteError:
         return False
-    fold = str if source.rules.exact_quoted_names else str.lower
-    return fold(found) == fold(name)
+    return source.rules.same(found) == source.rules.same(name)
 
 
 def _names_with_databases(source: Source, own: str) -> set[int]:
@@ -114,20 +117,13 @@ def without_schemas(source: Source) -> Source:
     except RewriteError:
         # It is complained about where the statement is planned.
         return source
+    # The schema and the dot after it.
     spans = sorted(
-        _blank(column)
+        (column.parts[0].meta["start"], column.parts[1].meta["start"])
         for column in tree.find_all(exp.Column)
         if _is_plain(source, column)
     )
-    if not spans:
-        return source
-    return Source(source.lexed.blanked(spans), source.rules, source.outer)
-
-
-def _blank(column: exp.Column) -> tuple[int, int]:
-    """The schema and the dot after it."""
-    schema, table = column.parts[0].meta, column.parts[1].meta
-    return schema["start"], table["start"]
+    return _blanked(source, spans)
 
 
 def _is_plain(source: Source, column: exp.Column) -> bool:
@@ -146,7 +142,7 @@ def _is_plain(source: Source, column: exp.Column) -> bool:
     ):
         # What SET assigns to, perhaps.
         return False
-    fold = str if source.rules.exact_quoted_names else str.lower
+    fold = source.rules.same
     schema, table = fold(column.db), fold(column.table)
     seen = {id(select) for select in seen_from(column)}
     for scope, relations in _scopes(column):
@@ -174,19 +170,11 @@ def _scopes(column: exp.Column) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
         if isinstance(node, exp.Select):
             yield node, relations_of(node)
         elif isinstance(node, _CHANGES):
-            yield node, _relations_of_change(node)
+            target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+            using = node.args.get("using") or []
+            using = using if isinstance(using, list) else [using]
+            yield node, with_joins([target, *relations_of(node), *using])
         node = node.parent
-
-
-def _relations_of_change(node: exp.Expr) -> list[exp.Expr]:
-    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
-    found = [target, *relations_of(node)]
-    using = node.args.get("using") or []
-    found += using if isinstance(using, list) else [using]
-    return [
-        *found,
-        *(join.this for one in found for join in one.args.get("joins") or ()),
-    ]
 
 
 def _is_in_unnamed_result(column: exp.Column) -> bool:

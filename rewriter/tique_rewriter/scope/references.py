@@ -18,11 +18,10 @@ from tique_rewriter.errors import (
 )
 from tique_rewriter.plans.text import Hole, Outer
 from tique_rewriter.safety.attaching import is_attached
-from tique_rewriter.safety.listings import Listed, check_lateral, listed, marks_of
+from tique_rewriter.safety.listings import Listed, check_lateral, listed
 from tique_rewriter.safety.token_checks import check_functions
 from tique_rewriter.scope.labels import distinct_names, labels
-from tique_rewriter.scope.moments import marks_of as marks_of_moments
-from tique_rewriter.scope.moments import moments
+from tique_rewriter.scope.moments import marks_of, moments
 from tique_rewriter.scope.relations import common_table, relations_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.scope.samples import check_samples, sample_marks
@@ -34,12 +33,12 @@ from tique_rewriter.text.names import (
     quote,
     unmanaged,
 )
-from tique_rewriter.text.source import Mark, Source, Span
-from tique_rewriter.tree.shape import check_query, starts_at
+from tique_rewriter.text.source import Mark, Source, Span, in_order
+from tique_rewriter.tree.shape import check_query, place_of, starts_at
 from tique_rewriter.tree.windows import check_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from tique_rewriter.plans.plan import ViewQuery
     from tique_rewriter.schema import Catalog, Table, View
@@ -97,29 +96,33 @@ class Reads:
         """All marks, in the text's order."""
         spans = [read.span for read in self.reads]
         holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
-        return sorted(holes + self.others, key=lambda mark: (mark.start, mark.end))
+        return in_order(holes + self.others)
+
+    def marks_with(self, more: Iterable[Mark]) -> list[Mark]:
+        """These, and more of them."""
+        return in_order([*self.marks, *more])
 
     def of(self, node: exp.Expr) -> Read | None:
         """Return the read that a node of the tree is."""
         return self._by_node.get(id(node))
 
 
-def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
-    """Start and end of the table's (qualified) name in the text, with ONLY before it.
+def table_span(source: Source, node: exp.Table, index: int = 0) -> Span:
+    """Return the place of the table's (qualified) name in the text, with ONLY before it.
 
     No managed table has others that inherit from it.
     """
-    first, last = node.parts[0].meta, node.parts[-1].meta
-    if first.get("start") is None or last.get("end") is None:
+    place = place_of(node)
+    if place is None:
         raise source.unsupported(
             f'the way the table "{node.name}" is named',
             starts_at(node),
             'write its name plainly or in double quotes (")',
         )
-    start: int = first["start"]
+    start, end = place
     if node.args.get("only"):
         start = source.words[source.number(start) - 1].start
-    return start, last["end"] + 1
+    return Span(start, end, index)
 
 
 def find_table(
@@ -159,6 +162,12 @@ def changed_view(
             f'a change of the view "{name}"{because}', start, advice
         )
     return source.error(UnknownTable, f'"{name}" is a view and no table', start)
+
+
+def two_tables(source: Source, name: str, start: int) -> RewriteError:
+    """Return the complaint about a second relation with a name."""
+    what = f'the name "{name}" of two tables'
+    return source.error(DuplicateAlias, what, start, "give an alias")
 
 
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
@@ -269,8 +278,8 @@ def find_reads(
     reads.others = [
         *outer,
         *sample_marks(source, found),
-        *marks_of(source, own),
-        *marks_of_moments(source, timed),
+        *(each.mark(source) for each in own),
+        *marks_of(source, timed),
         *labels(source, parts[0].root(), [*found, *own, *timed]),
         *distinct_names(source, parts[0].root()),
     ]
@@ -288,7 +297,7 @@ def _read(
     check_private(source, node)
     if is_target:
         table = find_table(source, node, catalog)
-        return Read(node, table, Span(*table_span(source, node), 0))
+        return Read(node, table, table_span(source, node))
     name, schema = node.name.lower(), node.db.lower()
     if not schema and common_table(source, node, name) is not None:
         return None
@@ -298,14 +307,15 @@ def _read(
                 f'"{name}" in WITH has no RETURNING and is read', starts_at(node)
             )
         alias = "" if node.alias else f" AS {quote(node.name)}"
-        return Mark(*table_span(source, node), Outer(name, alias))
+        span = table_span(source, node)
+        return Mark(span.start, span.end, Outer(name, alias))
     managed = catalog.find(node.db or None, node.name)
     if managed is not None:
-        return Read(node, managed, Span(*table_span(source, node), 0))
+        return Read(node, managed, table_span(source, node))
     view = catalog.view(node.db or None, node.name)
     if view is not None:
         query = _query_of(source, node, catalog, view)
-        return Read(node, view.table, Span(*table_span(source, node), 0), query)
+        return Read(node, view.table, table_span(source, node), query)
     is_own, part = listed(source, node)
     files = source.rules.files
     if is_own or (not schema and files is not None and files.fullmatch(name)):
@@ -339,7 +349,7 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
     qualified = {(r.table.schema.lower(), r.node.name.lower()) for r in reads.reads}
     qualified |= {(one.node.db.lower(), one.name.lower()) for one in reads.listed}
     for column in tree.find_all(exp.Column):
-        if column.name.lower() == "rowid" and not _defines(tree, reads, "rowid"):
+        if column.name.lower() == "rowid" and not _defines_rowid(tree, reads):
             raise source.unsupported(
                 "the pseudo-column rowid",
                 starts_at(column),
@@ -358,23 +368,18 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
             read = reads.of(relation)
             name = relation.alias_or_name.lower()
             if read is not None and name in names:
-                raise source.error(
-                    DuplicateAlias,
-                    f'the name "{name}" of two tables',
-                    read.span.start,
-                    "give an alias",
-                )
+                raise two_tables(source, name, read.span.start)
             names.add(name)
 
 
-def _defines(tree: exp.Expr, reads: Reads, name: str) -> bool:
-    if any(name in read.table.spellings for read in reads.reads):
+def _defines_rowid(tree: exp.Expr, reads: Reads) -> bool:
+    if any("rowid" in read.table.spellings for read in reads.reads):
         return True
     aliases = tree.find_all(exp.Alias, exp.TableAlias)
     return any(
-        name
-        in (a.alias.lower(), *(c.name.lower() for c in a.args.get("columns") or ()))
-        for a in aliases
+        name.lower() == "rowid"
+        for each in aliases
+        for name in (each.alias, *(c.name for c in each.args.get("columns") or ()))
     )
 
 

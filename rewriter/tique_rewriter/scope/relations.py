@@ -155,11 +155,10 @@ def columns_of(source: Source, relation: exp.Expr, reads: Reads) -> list[str] | 
 
 def _renamed(names: list[str] | None, relation: exp.Expr) -> list[str] | None:
     """Return the names with those that an alias lists in front."""
-    alias = relation.args.get("alias")
-    given = alias.args.get("columns") or [] if alias is not None else []
+    given = relation.alias_column_names
     if names is None:
         return None
-    return [column.name.lower() for column in given] + names[len(given) :]
+    return [name.lower() for name in given] + names[len(given) :]
 
 
 def results_of(source: Source, query: exp.Expr, reads: Reads) -> list[str] | None:

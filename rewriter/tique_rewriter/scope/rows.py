@@ -77,16 +77,16 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
             field.name.lower() in read.table.spellings for read in _named(reads, name)
         ):
             return
-    number = next(
-        (i for i, w in enumerate(source.words) if w.start == starts_at(column)), 0
-    )
+    number = source.number(starts_at(column))
     before, after = source.keywords()[:number], source.keywords(number + 1)
     if before[-1:] == ["DISTINCT"]:
         before.pop()
     if is_star and before[-2:] == ["ROW", "("]:
         return
     if before[-1:] == ["("] and not _WHOLE_ROWS.isdisjoint(before[-2:-1]):
-        if before[-2] != "COUNT" and any(map(_lists_columns, _named(reads, name))):
+        if before[-2] != "COUNT" and any(
+            read.node.alias_column_names for read in _named(reads, name)
+        ):
             # Releases before 16 make JSON of it with the table's own names.
             raise source.unsupported(
                 f'the row "{name}" with other names for its columns',
@@ -99,11 +99,6 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
     raise source.unsupported(
         f'the row "{name}" as a value', starts_at(column), "name its columns"
     )
-
-
-def _lists_columns(read: Read) -> bool:
-    alias = read.node.args.get("alias")
-    return alias is not None and bool(alias.args.get("columns"))
 
 
 def _is_column(source: Source, node: exp.Expr, name: str, reads: Reads) -> bool:
@@ -137,8 +132,7 @@ def _check_attribute(
         if node.alias_or_name.lower() == table
     ]
     for read in found:
-        alias = read.node.args.get("alias") if read is not None else None
-        if read is None or (alias is not None and alias.args.get("columns")):
+        if read is None or read.node.alias_column_names:
             return
         if column.name.lower() in read.table.spellings:
             return

@@ -28,7 +28,7 @@ from tique_rewriter.tree.ancestors import Ancestors
 from tique_rewriter.tree.readable import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.plans.text import Piece, Text
@@ -102,6 +102,11 @@ class Mark:
     start: int
     end: int
     piece: Piece
+
+
+def in_order(marks: Iterable[Mark]) -> list[Mark]:
+    """Return marks in the text's order."""
+    return sorted(marks, key=lambda mark: (mark.start, mark.end))
 
 
 class Source:

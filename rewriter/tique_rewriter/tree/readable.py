@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tique_rewriter.dialects import Rules
 
-_DRAW = ["NEXT", "VALUE", "FOR"]
 _ORDERS = {
     TokenType.LT: (TokenType.ASC, "ASC"),
     TokenType.GT: (TokenType.DESC, "DESC"),
@@ -68,7 +67,12 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
         elif "same as" in rules.phrases and _is_same_as(tokens[number : number + 2]):
             number += 1
             token = _other(token, TokenType.LT_AT, "<@")
-        elif "sort operators" in rules.phrases and _sorts(tokens[number : number + 2]):
+        elif (
+            "sort operators" in rules.phrases
+            and _follow(tokens, number, "USING")
+            and following
+            and following[0].token_type in _ORDERS
+        ):
             # USING is ASC or DESC, by the operator after it.
             number += 1
             kind, text = _ORDERS[tokens[number].token_type]
@@ -78,13 +82,20 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
         ):
             number += length
             continue
-        elif "bit varying" in rules.phrases and _varies(tokens[number : number + 2]):
+        elif "bit varying" in rules.phrases and _follow(
+            tokens, number, "BIT", "VARYING"
+        ):
+            # The parser knows the short name alone.
             number += 1
             token = _other(token, TokenType.VAR, "VARBIT")
-        elif "rows from" in rules.phrases and _lists(tokens[number : number + 3]):
+        elif "rows from" in rules.phrases and _follow(
+            tokens, number, "ROWS", "FROM", "("
+        ):
             number += 1
             token = _other(token, TokenType.VAR, "_rows_from")
-        elif "phrase" in rules.draws and _draws(tokens[number : number + 4]):
+        elif "phrase" in rules.draws and _follow(
+            tokens, number, "NEXT", "VALUE", "FOR"
+        ):
             end = number + 3
             if [t.token_type for t in tokens[end + 1 : end + 2]] == [TokenType.DOT]:
                 end += 2
@@ -142,14 +153,6 @@ def _is_same_as(tokens: Sequence[Token]) -> bool:
     )
 
 
-def _sorts(tokens: Sequence[Token]) -> bool:
-    return (
-        len(tokens) == 2
-        and tokens[0].token_type is TokenType.USING
-        and tokens[1].token_type in _ORDERS
-    )
-
-
 def _nulls_of_key(tokens: Sequence[Token], number: int) -> int:
     """How many tokens are NULLS [NOT] DISTINCT after an index's columns here."""
     before, *words = tokens[max(number - 1, 0) : number + 3]
@@ -165,32 +168,12 @@ def _nulls_of_key(tokens: Sequence[Token], number: int) -> int:
     return 0
 
 
-def _varies(tokens: Sequence[Token]) -> bool:
-    """Whether this is BIT VARYING, of which the parser knows the short name alone."""
-    return (
-        len(tokens) == 2
-        and tokens[0].token_type is TokenType.BIT
-        and tokens[1].token_type not in _QUOTED
-        and tokens[1].text.upper() == "VARYING"
-    )
-
-
-def _lists(tokens: Sequence[Token]) -> bool:
-    return (
-        len(tokens) == 3
-        and tokens[0].text.upper() == "ROWS"
-        and tokens[0].token_type not in _QUOTED
-        and tokens[1].token_type is TokenType.FROM
-        and tokens[2].token_type is TokenType.L_PAREN
-    )
-
-
-def _draws(tokens: Sequence[Token]) -> bool:
-    words = [
+def _follow(tokens: Sequence[Token], number: int, *words: str) -> bool:
+    """Whether the tokens from ``number`` on are these words and signs, none quoted."""
+    return words == tuple(
         "" if token.token_type in _QUOTED else token.text.upper()
-        for token in tokens[:3]
-    ]
-    return words == _DRAW and len(tokens) == 4
+        for token in tokens[number : number + len(words)]
+    )
 
 
 def _other(token: Token, kind: TokenType, text: str) -> Token:

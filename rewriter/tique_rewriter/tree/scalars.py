@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 _REFUSED = (exp.AggFunc, exp.Window, exp.Explode, exp.Unnest, exp.Columns)
 
 
+_VALUES = frozenset(
+    [
+        *("default", "user", "session_user", "system_user", "current_user"),
+        *("current_role", "current_catalog", "current_schema", "localtime"),
+        *("localtimestamp", "current_time", "current_date", "current_timestamp"),
+    ]
+)
+
+
+def stands_for_value(column: exp.Column) -> bool:
+    """Whether it is a word that stands for a value, which the parser took for a column."""
+    return not column.this.args.get("quoted") and column.name.lower() in _VALUES
+
+
 def split(words: list[Word], separator: str = ",") -> list[list[Word]]:
     """Cut a list of words at the separators of the level of its first word."""
     if not words:

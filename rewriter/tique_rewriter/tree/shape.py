@@ -70,6 +70,13 @@ _ADVICE: dict[str, str] = {
     "catalog": "write schema.table",
 }
 
+_PART_OF_KIND: dict[type[exp.Expr], str] = {
+    exp.TableSample: "sample",
+    exp.Pivot: "pivots",
+    exp.Lock: "locks",
+}
+"""The part of another node that a refused kind of node is; there is the same advice."""
+
 _REFUSED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Command: ("this statement", ()),
     exp.Describe: ("DESCRIBE", ("DESCRIBE", "DESC")),
@@ -101,6 +108,14 @@ def starts_at(node: exp.Expr, default: int = 0) -> int:
     """Return the offset of the first part of ``node`` with a known place."""
     starts = [n.meta["start"] for n in node.walk() if n.meta.get("start") is not None]
     return min(starts, default=default)
+
+
+def place_of(name: exp.Table | exp.Column) -> tuple[int, int] | None:
+    """Return start and end of a (qualified) name in the text; None if they are not known."""
+    first, last = name.parts[0].meta, name.parts[-1].meta
+    if first.get("start") is None or last.get("end") is None:
+        return None
+    return first["start"], last["end"] + 1
 
 
 def clause_words(
@@ -155,20 +170,10 @@ def check_query(source: Source, tree: exp.Expr) -> None:
 def _check_kind(source: Source, node: exp.Expr) -> None:
     for kind, (construct, keywords) in _REFUSED.items():
         if isinstance(node, kind) and kind not in source.rules.allowed_kinds:
-            raise source.unsupported(
-                construct, source.find(*keywords), _advice_of(kind)
-            )
+            advice = _ADVICE.get(_PART_OF_KIND.get(kind, ""), "")
+            raise source.unsupported(construct, source.find(*keywords), advice)
     if isinstance(node, exp.DDL | exp.Query) and not isinstance(node, tuple(_PARTS)):
         raise source.unsupported(node.key.upper(), starts_at(node))
-
-
-def _advice_of(kind: type) -> str:
-    part: dict[type, str] = {
-        exp.TableSample: "sample",
-        exp.Pivot: "pivots",
-        exp.Lock: "locks",
-    }
-    return _ADVICE.get(part.get(kind, ""), "")
 
 
 def _check_parts(source: Source, node: exp.Expr) -> None:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 from tique_rewriter.plans.change_plans import Returning
 from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.outputs import plain_columns, star_of
+from tique_rewriter.text.source import Mark
 from tique_rewriter.tree.scalars import check_scalar, split
 from tique_rewriter.tree.shape import clause_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlglot import expressions as exp
 
     from tique_rewriter.plans.text import Piece, Text
-    from tique_rewriter.scope.references import Read
-    from tique_rewriter.text.source import Mark, Source, Word
+    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.text.source import Source, Word
 
 
 class ClauseText:
@@ -29,46 +30,36 @@ class ClauseText:
         The statement.
     words
         The clause's words.
-    marks
+    reads
         The places where the statement reads managed tables, and its labels.
     replaced
-        The replacements of other parts: text by start and end.
+        The replacements of other parts.
     """
 
     def __init__(
         self,
         source: Source,
         words: Sequence[Word],
-        marks: Sequence[Mark],
-        replaced: Mapping[tuple[int, int], str] | None = None,
+        reads: Reads,
+        replaced: Sequence[Mark] = (),
     ) -> None:
         self._source = source
-        self._marks = marks
         found = source.placeholders(words[0].start, words[-1].end)
         self.parameters = tuple(sorted({number for _, number in found}))
-        self._others = dict(replaced or {})
-        self._replaced = self._others | {
-            (at, at + len(f"${number}")): f"${self.parameters.index(number) + 1}"
+        own = [
+            Mark(at, at + len(f"${number}"), f"${self.parameters.index(number) + 1}")
             for at, number in found
-        }
+        ]
+        self._counted = reads.marks_with(replaced)
+        self._marks = reads.marks_with([*replaced, *own])
 
     def cut(self, start: int, end: int) -> Text:
         """``text[start:end]`` as the plan has it."""
-        return self._cut(start, end, self._replaced)
+        return _joined(self._source.cut(start, end, self._marks))
 
     def counted(self, start: int, end: int) -> Text:
         """The same, with placeholders that count as the statement's."""
-        return self._cut(start, end, self._others)
-
-    def _cut(
-        self, start: int, end: int, replaced: Mapping[tuple[int, int], str]
-    ) -> Text:
-        pieces: list[Piece] = []
-        for (begin, stop), text in sorted(replaced.items()):
-            if start <= begin and stop <= end:
-                pieces += [*self._source.cut(start, begin, self._marks), text]
-                start = stop
-        return _joined([*pieces, *self._source.cut(start, end, self._marks)])
+        return _joined(self._source.cut(start, end, self._counted))
 
 
 def _joined(pieces: Iterable[Piece]) -> Text:
@@ -97,13 +88,8 @@ def find_clause(source: Source, tree: exp.Expr, keyword: str) -> int:
     return found[0][0]
 
 
-def scope_of_target(target: Read) -> Scope:
-    """Return the scope in which nothing but the changed table's columns are known."""
-    return Scope({target.name: target}, closed=True)
-
-
 def plan_returning(
-    source: Source, tree: exp.Expr, target: Read, marks: Sequence[Mark]
+    source: Source, tree: exp.Expr, target: Read, reads: Reads
 ) -> Returning | None:
     """Return the plan of a change's RETURNING clause, if it has one."""
     returning = tree.args.get("returning")
@@ -119,8 +105,8 @@ def plan_returning(
     for piece, node in zip(pieces, nodes, strict=True):
         if star_of(node) is None:
             check_scalar(source, node, piece[0].start, "RETURNING")
-    text = ClauseText(source, words, marks)
-    plain = plain_columns(nodes, scope_of_target(target), target)
+    text = ClauseText(source, words, reads)
+    plain = plain_columns(nodes, Scope.of(target), target)
     return Returning(
         text.parameters,
         text.cut(words[0].start, words[-1].end),

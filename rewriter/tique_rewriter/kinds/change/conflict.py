@@ -18,19 +18,21 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownConstraint, UnknownKey, UnknownTable
 from tique_rewriter.kinds.change.assignments import plan_assignments
-from tique_rewriter.kinds.change.clauses import ClauseText, scope_of_target
+from tique_rewriter.kinds.change.clauses import ClauseText
 from tique_rewriter.plans.change_plans import PROPOSED, Conflict, ConflictUpdate
 from tique_rewriter.plans.plan import ColumnValue, Expression
 from tique_rewriter.schema import ComputedKey
+from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.references import column_position, unknown_column
+from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import quote
 from tique_rewriter.text.placeholders import OWN_STYLE, number_placeholders
-from tique_rewriter.text.source import Source
-from tique_rewriter.tree.scalars import outside_subqueries, split
+from tique_rewriter.text.source import Mark, Source
+from tique_rewriter.tree.scalars import outside_subqueries, split, stands_for_value
 from tique_rewriter.tree.shape import starts_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tique_rewriter.plans.text import Text
     from tique_rewriter.schema import Table
@@ -41,14 +43,6 @@ if TYPE_CHECKING:
 Key = tuple[int, ...]
 
 _EXCLUDED = "excluded"
-_WORDS = frozenset(
-    [
-        *("default", "user", "session_user", "system_user", "current_user"),
-        *("current_role", "current_catalog", "current_schema", "localtime"),
-        *("localtimestamp", "current_time", "current_date", "current_timestamp"),
-    ]
-)
-"""Words that stand for values and that the parser may take for columns."""
 
 
 def conflict_parts(tree: exp.Expr) -> list[exp.Expr]:
@@ -169,8 +163,9 @@ def _target(
     end = source.closing(words)
     if table.computed_keys and source.rules.conflict_computes_keys:
         arbiter = find_arbiter(source, table, tree.args["conflict"])
-        begins = (i for i, w in enumerate(words) if w.keyword == "DO" and not w.depth)
-        rest = words[next(begins, len(words)) :]
+        cursor = Cursor(source, words)
+        cursor.take_until({"DO"})
+        rest = cursor.rest
         if arbiter is None:
             raise source.error(
                 UnknownKey,
@@ -224,30 +219,24 @@ def _plan_update(
     if not words:
         raise source.syntax("SET without a column", source.find("SET"))
     _check_reserved(source, tree, target, reads)
-    text = ClauseText(source, words, reads.marks, _proposed(source, tree, table))
+    text = ClauseText(source, words, reads, list(_proposed(source, tree, table)))
     for part in conflict_parts(tree):
         _check_columns(source, part, target)
-    scope = scope_of_target(target)
+    scope = Scope.of(target)
 
     def position_of(node: exp.Column) -> int | None:
         if node.table.lower() == _EXCLUDED:
             return len(table.columns) + table.positions[node.name.lower()]
-        found = scope.column(node)
-        return None if found is None else found[1]
+        return scope.position(node)
 
-    where = next(
-        (i for i, w in enumerate(words) if w.keyword == "WHERE" and w.depth == 0),
-        len(words),
-    )
-    condition = words[where + 1 :]
+    cursor = Cursor(source, words)
+    assigned, condition = cursor.take_until({"WHERE"}), cursor.rest[1:]
     nodes = tree.args["conflict"].expressions
 
     def texts(
         cut: Callable[[int, int], Text],
     ) -> tuple[tuple[tuple[int, Expression], ...], Text]:
-        planned = plan_assignments(
-            source, table, words[:where], nodes, position_of, cut
-        )
+        planned = plan_assignments(source, table, assigned, nodes, position_of, cut)
         return planned, (
             cut(condition[0].start, condition[-1].end) if condition else ()
         )
@@ -290,22 +279,18 @@ def _check_columns(source: Source, part: exp.Expr, target: Read) -> None:
                 UnknownTable, f'no table "{node.table}" in ON CONFLICT', start
             )
         name = node.name.lower()
-        is_word = not node.this.args.get("quoted") and name in _WORDS
         is_row = not node.table and name == target.name
         is_known = name in (
             target.table.positions
             if node.table.lower() == _EXCLUDED
             else target.table.spellings
         )
-        if not is_known and not is_word and not is_row:
+        if not is_known and not stands_for_value(node) and not is_row:
             raise unknown_column(source, target.table, node.name, start)
 
 
-def _proposed(
-    source: Source, tree: exp.Expr, table: Table
-) -> dict[tuple[int, int], str]:
-    """Return the places that name a column of the proposed row, and its name there."""
-    found: dict[tuple[int, int], str] = {}
+def _proposed(source: Source, tree: exp.Expr, table: Table) -> Iterator[Mark]:
+    """Yield the places that name a column of the proposed row, with its name there."""
     for part in conflict_parts(tree):
         for name in part.find_all(exp.Identifier):
             if name.name.lower() != _EXCLUDED:
@@ -322,8 +307,7 @@ def _proposed(
                     "write EXCLUDED.column",
                 )
             position = column_position(source, table, column.name, start)
-            found[start, column.this.meta["end"] + 1] = proposed_name(position)
-    return found
+            yield Mark(start, column.this.meta["end"] + 1, proposed_name(position))
 
 
 def _check_reserved(source: Source, tree: exp.Expr, target: Read, reads: Reads) -> None:
@@ -359,7 +343,8 @@ def find_arbiter(
     parts = {_plain(node, table) for node in clause.args.get("conflict_keys") or ()}
     where = clause.args.get("index_predicate")
     for key in (table.primary_key, *table.unique):
-        names = {_plain(_column(table.columns[i].name), table) for i in key}
+        columns = [exp.column(table.columns[i].name, quoted=True) for i in key]
+        names = {_plain(column, table) for column in columns}
         if key and names == parts:
             return key
     condition = None if where is None else _plain(where.this, table)
@@ -379,10 +364,6 @@ def _parsed(source: Source, text: str) -> exp.Expr:
     lexed = number_placeholders(f"SELECT {text}", OWN_STYLE, lexicon=lexicon)
     parsed: exp.Expr = Source(lexed, source.rules).parse().expressions[0]
     return parsed
-
-
-def _column(name: str) -> exp.Expr:
-    return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
 def _plain(node: exp.Expr, table: Table) -> str:

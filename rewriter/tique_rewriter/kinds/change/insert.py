@@ -19,7 +19,6 @@ from tique_rewriter.local.local_expressions import kernel
 from tique_rewriter.plans.change_plans import InsertQuery, InsertRows
 from tique_rewriter.plans.plan import Expression
 from tique_rewriter.schema import Column
-from tique_rewriter.scope.bindings import select_bindings
 from tique_rewriter.scope.moments import given_time
 from tique_rewriter.scope.references import (
     Read,
@@ -33,8 +32,8 @@ from tique_rewriter.scope.relations import results_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import check_case
-from tique_rewriter.text.source import Span
 from tique_rewriter.tree.scalars import check_default, check_given, check_scalar, split
+from tique_rewriter.tree.shape import clause_words
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
@@ -83,7 +82,7 @@ class _Insert:
         _check_parts(source, tree)
         self.source = source
         self.tree = tree
-        self.insert = source.words.index(source.word("INSERT", _end_of_with(tree)))
+        self.insert = clause_words(source, tree, "INSERT")[0][0]
         into = self.insert + (3 if tree.args.get("alternative") else 1)
         if source.keywords(into)[:1] != ["INTO"]:
             raise source.syntax("INSERT without INTO", source.words[self.insert].start)
@@ -94,7 +93,7 @@ class _Insert:
                 "this form of INSERT", source.find("INTO"), "name just the table"
             )
         self.table = find_table(source, node, catalog)
-        self.target = Read(node, self.table, Span(*table_span(source, node), -1))
+        self.target = Read(node, self.table, table_span(source, node, -1))
         check_case(source, tree, [self.table])
         self.listed = bool(listed)
         if by_position is not None and self.listed:
@@ -103,7 +102,7 @@ class _Insert:
             )
         self.slots = _columns(source, self.table, listed)
         self.columns = tuple([i for i in self.slots if i is not None])
-        self.start = _after_target(source, node, self.listed)
+        self.start = _after_target(source, self.target, self.listed)
         self.by_name = bool(tree.args.get("by_name"))
         if self.by_name:
             self._name_columns()
@@ -137,8 +136,7 @@ class _Insert:
         if not parts:
             return Reads(), ()
         reads = find_reads(self.source, parts, catalog)
-        bindings = select_bindings(self.source, self.tree, reads)
-        return reads, references_of(reads, bindings, parts)
+        return reads, references_of(self.source, self.tree, reads, parts)
 
     def _name_columns(self) -> None:
         """Check INSERT … BY NAME, whose columns are those that the query's results name."""
@@ -177,11 +175,9 @@ class _Insert:
             raise source.syntax("ON CONFLICT after INSERT OR", words[0].start)
         if alternative:
             return plan_alternative(source, alternative, self.table, self.columns)
-        return (
-            plan_conflict(source, tree, self.target, words, self.reads)
-            if words
-            else None
-        )
+        if not words:
+            return None
+        return plan_conflict(source, tree, self.target, words, self.reads)
 
     def rows(self, body: exp.Values) -> InsertRows:
         """Return the plan of INSERT … VALUES."""
@@ -211,7 +207,7 @@ class _Insert:
         for position, column in enumerate(given):
             if any(row[position] is not None for row in rows):
                 self._check_given(column)
-        return self._rows(self.columns, rows)
+        return self.given(self.columns, rows)
 
     def _without_generated(
         self, rows: tuple[tuple[Expression | None, ...], ...]
@@ -236,28 +232,28 @@ class _Insert:
             "write DEFAULT, or leave it out",
         )
 
-    def _queried_slots(self) -> tuple[int, ...]:
-        """The columns of a query's results, where the table has generated ones.
+    def _queried_columns(self) -> tuple[int, ...]:
+        """The columns of a query's results.
 
         Raises
         ------
         AlwaysGenerated
             One of them is generated.
         UnsupportedSQL
-            It is not known how many results there are.
+            The table has generated ones, and it is not known how many results there are.
         """
-        source = self.source
-        slots = self.slots
-        if not self.listed:
+        source, slots = self.source, self.slots
+        if not self.listed and (None in slots or source.rules.fewer_values):
             results = results_of(source, self.tree.expression, self.reads)
-            if results is None:
+            if results is not None:
+                slots = slots[: len(results)]
+            elif None in slots:
                 raise source.unsupported(
                     "INSERT of a query without a list of columns, into a table with a "
                     "generated column",
                     source.words[self.start].start,
                     "list the columns",
                 )
-            slots = slots[: len(results)]
         if None in slots:
             raise self._given_generated()
         return tuple([i for i in slots if i is not None])
@@ -283,15 +279,12 @@ class _Insert:
         if not self.overrides:
             check_given(self.source, column, self.source.words[self.start].start)
 
-    def default(self) -> InsertRows:
-        """Return the plan of INSERT … DEFAULT VALUES."""
-        return self._rows((), ((),))
-
-    def _rows(
+    def given(
         self,
         columns: tuple[int, ...],
         rows: tuple[tuple[Expression | None, ...], ...],
     ) -> InsertRows:
+        """Return the plan of INSERT of these rows, which have values for these columns."""
         return InsertRows(
             self.parameters,
             self.references,
@@ -299,7 +292,7 @@ class _Insert:
             columns,
             rows,
             self.conflict(),
-            plan_returning(self.source, self.tree, self.target, self.reads.marks),
+            plan_returning(self.source, self.tree, self.target, self.reads),
         )
 
     def query(self) -> InsertQuery:
@@ -316,12 +309,8 @@ class _Insert:
                     source.find("NAME"),
                     "give each result an alias",
                 )
-        elif None in self.slots:
-            self.columns = self._queried_slots()
-        elif source.rules.fewer_values and not self.listed:
-            results = results_of(source, self.tree.expression, self.reads)
-            if results is not None:
-                self.columns = self.columns[: len(results)]
+        else:
+            self.columns = self._queried_columns()
         for position in self.columns:
             column = self.table.columns[position]
             if self.keeps_generated is not None and self._is_generated(column):
@@ -345,7 +334,7 @@ class _Insert:
             self.columns,
             query,
             self.conflict(),
-            plan_returning(source, self.tree, self.target, marks),
+            plan_returning(source, self.tree, self.target, self.reads),
             is_named_later,
         )
 
@@ -354,7 +343,7 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     """Return the plan of INSERT … VALUES, DEFAULT VALUES or a query."""
     insert = _Insert(source, catalog)
     if insert.tree.args.get("default"):
-        return insert.default()
+        return insert.given((), ((),))
     body = insert.tree.expression
     first = insert.source.words[insert.start]
     if isinstance(body, exp.Values) and first.keyword == "VALUES":
@@ -415,13 +404,12 @@ def _columns(
     return tuple(columns)
 
 
-def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
+def _after_target(source: Source, target: Read, listed: bool) -> int:
     """Return the number of the first word after the table's name and column list."""
-    _, end = table_span(source, node)
-    words = source.words
-    number = source.number(end)
+    node, words = target.node, source.words
+    number = source.number(target.span.end)
     if node.alias:
-        if words[number].keyword != "AS" or node.args["alias"].args.get("columns"):
+        if words[number].keyword != "AS" or node.alias_column_names:
             raise source.unsupported("this form of alias", words[number].start)
         number += 2
     if listed:
@@ -429,12 +417,6 @@ def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
             raise source.unsupported("this form of INSERT", words[number].start)
         number += source.closing(words[number:]) + 1
     return number
-
-
-def _end_of_with(tree: exp.Insert) -> int:
-    with_ = tree.args.get("with_")
-    nodes = with_.walk() if with_ is not None else ()
-    return max((n.meta["end"] for n in nodes if "end" in n.meta), default=0)
 
 
 def _rows(

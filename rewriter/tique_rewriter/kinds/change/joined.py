@@ -24,6 +24,31 @@ Relations = list[tuple[str, tuple[str, ...]]]
 """Quoted name and quoted columns of each joined relation."""
 
 
+def looks_only_at(
+    source: Source,
+    returning: exp.Expr,
+    target: Read,
+    joined: Sequence[exp.Expr],
+    reads: Reads,
+) -> bool:
+    """Whether every name in RETURNING is certainly a column of the changed table."""
+    known = [columns_of(source, each, reads) for each in joined]
+    others = {name for names in known for name in names or ()}
+    names = {each.alias_or_name.lower() for each in joined}
+    inside = {
+        id(node) for item in returning.expressions for node in outside_subqueries(item)
+    }
+    for column in returning.find_all(exp.Column):
+        if column.table:
+            if column.table.lower() in names:
+                return False
+        elif column.name.lower() in others or (
+            id(column) in inside and column.name.lower() not in target.table.spellings
+        ):
+            return False
+    return not any(isinstance(item, exp.Star) for item in returning.expressions)
+
+
 def plan_joined_returning(
     source: Source,
     tree: exp.Expr,
@@ -31,10 +56,11 @@ def plan_joined_returning(
     target: Read,
     joined: Sequence[exp.Expr],
     reads: Reads,
-) -> JoinedReturning | None:
-    """Return the plan of a RETURNING clause that looks at joined relations.
+    replaced: Sequence[Mark] = (),
+) -> JoinedReturning:
+    """Return the plan of RETURNING over changed rows and these joined relations.
 
-    None if it looks at nothing but the changed table.
+    In MERGE the joined relation comes first.
 
     Parameters
     ----------
@@ -48,40 +74,23 @@ def plan_joined_returning(
         The relations that are joined with it.
     reads
         The statement's reads.
+    replaced
+        Further places in the list that the plan has other text for.
 
     Raises
     ------
     UnsupportedSQL
         If it is not known which columns the relations have.
     """
-    if _looks_only_at(tree.args["returning"], target, joined, reads, source):
-        return None
-    return plan_list(source, tree, words, target, joined, reads)
-
-
-def plan_list(
-    source: Source,
-    tree: exp.Expr,
-    words: list[Word],
-    target: Read,
-    joined: Sequence[exp.Expr],
-    reads: Reads,
-    replaced: Sequence[Mark] = (),
-) -> JoinedReturning:
-    """Return the plan of RETURNING over changed rows and these joined relations.
-
-    ``replaced`` are further places in the list that the plan has other text for; the
-    rest is as for :func:`plan_joined_returning`. In MERGE the joined relation comes first.
-    """
     returning: exp.Expr = tree.args["returning"]
     nodes: list[exp.Expr] = returning.expressions
     pieces = split(words)
     if returning.args.get("into") or len(pieces) != len(nodes):
         raise source.unsupported("this form of RETURNING", words[0].start)
-    if _looks_only_at(returning, target, joined, reads, source):
+    if looks_only_at(source, returning, target, joined, reads):
         joined = ()
     relations = [_relation(source, each, reads) for each in joined]
-    _check_merged(source, tree, returning, joined)
+    _check_merged(source, returning, joined)
     stars: list[Mark] = []
     names = [target.qualifier, *dict(relations)]
     if isinstance(tree, exp.Merge):
@@ -94,40 +103,13 @@ def plan_list(
             if any(node.args.values()):
                 raise source.unsupported("this form of * in RETURNING", piece[0].start)
             stars.append(Mark(piece[0].start, piece[-1].end, every))
-    marks = sorted([*reads.marks, *stars, *replaced], key=lambda mark: mark.start)
+    marks = reads.marks_with([*stars, *replaced])
     return JoinedReturning(
         source.parameters_before(words[-1].end),
         source.cut(words[0].start, words[-1].end, marks),
         target.qualifier,
         tuple(relations),
     )
-
-
-def _looks_only_at(
-    returning: exp.Expr,
-    target: Read,
-    joined: Sequence[exp.Expr],
-    reads: Reads,
-    source: Source,
-) -> bool:
-    """Whether every name in RETURNING is certainly a column of the changed table."""
-    known = [columns_of(source, each, reads) for each in joined]
-    others = {name for names in known for name in names or ()}
-    names = {each.alias_or_name.lower() for each in joined}
-    inside = {id(node) for item in returning.expressions for node in _flat(item)}
-    for column in returning.find_all(exp.Column):
-        if column.table:
-            if column.table.lower() in names:
-                return False
-        elif column.name.lower() in others or (
-            id(column) in inside and column.name.lower() not in target.table.spellings
-        ):
-            return False
-    return not any(isinstance(item, exp.Star) for item in returning.expressions)
-
-
-def _flat(item: exp.Expr) -> list[exp.Expr]:
-    return list(outside_subqueries(item))
 
 
 def _relation(
@@ -137,9 +119,7 @@ def _relation(
     name = relation.alias_or_name
     names = columns_of(source, relation, reads)
     read = reads.of(relation)
-    alias = relation.args.get("alias")
-    renamed = alias is not None and alias.args.get("columns")
-    if read is not None and not renamed:
+    if read is not None and not relation.alias_column_names:
         names = list(read.table.names)
     elif any(
         node.name != node.name.lower() for node in relation.find_all(exp.Identifier)
@@ -157,7 +137,7 @@ def _relation(
 
 
 def _check_merged(
-    source: Source, tree: exp.Expr, returning: exp.Expr, joined: Sequence[exp.Expr]
+    source: Source, returning: exp.Expr, joined: Sequence[exp.Expr]
 ) -> None:
     """Refuse names that may be those of columns that USING or NATURAL merged."""
     merged = any(

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.errors import DuplicateAlias, UnknownTable
+from tique_rewriter.errors import UnknownTable
 from tique_rewriter.kinds.change.assignments import plan_assignments, plan_default
 from tique_rewriter.kinds.change.clauses import find_clause
-from tique_rewriter.kinds.change.joined import plan_list
+from tique_rewriter.kinds.change.joined import plan_joined_returning
 from tique_rewriter.kinds.query.query import references_of
 from tique_rewriter.plans.change_plans import Merge, MergeAction, MergeClause, MergeKind
 from tique_rewriter.plans.plan import Expression
-from tique_rewriter.scope.bindings import select_bindings
 from tique_rewriter.scope.moments import given_time
-from tique_rewriter.scope.references import column_position, find_reads, unknown_column
+from tique_rewriter.scope.references import (
+    column_position,
+    find_reads,
+    two_tables,
+    unknown_column,
+)
 from tique_rewriter.scope.relations import columns_of
 from tique_rewriter.scope.targets import listed_columns
 from tique_rewriter.text.names import quote
@@ -33,6 +37,7 @@ from tique_rewriter.tree.scalars import (
     check_scalar,
     outside_subqueries,
     split,
+    stands_for_value,
 )
 from tique_rewriter.tree.shape import starts_at
 
@@ -133,8 +138,7 @@ class _Merge:
             raise source.unsupported("this target of MERGE", source.words[0].start)
         target = self.reads.of(node)
         assert target is not None
-        alias = node.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
+        if node.alias_column_names:
             raise source.unsupported("an alias with columns", target.span.start)
         start = source.number(target.span.end)
         words = source.words[start : self.using]
@@ -154,16 +158,10 @@ class _Merge:
                 "this source of MERGE", start, "use a table or a subquery with an alias"
             )
         if self.name.lower() == self.target.name:
-            raise source.error(
-                DuplicateAlias,
-                f'the name "{self.name}" of two tables',
-                start,
-                "give an alias",
-            )
+            raise two_tables(source, self.name, start)
 
     def _cut(self, start: int, end: int) -> Text:
-        marks = sorted([*self.reads.marks, *self.extra], key=lambda mark: mark.start)
-        return self.source.cut(start, end, marks)
+        return self.source.cut(start, end, self.reads.marks_with(self.extra))
 
     def _words_cut(self, words: Sequence[Word]) -> Text:
         return self._cut(words[0].start, words[-1].end)
@@ -203,11 +201,7 @@ class _Merge:
         return Merge(
             source.parameters_before(words[self.end - 1].end),
             references_of(
-                self.reads,
-                select_bindings(source, self.tree, self.reads),
-                [self.tree],
-                whole,
-                self.target,
+                source, self.tree, self.reads, [self.tree], whole, self.target
             ),
             self.target.table,
             before,
@@ -276,9 +270,7 @@ class _Merge:
             case ["UPDATE", "SET", _, *_] if not inserts:
                 assert isinstance(node, exp.Update)
                 return MergeAction.UPDATE, self._update(kind, node, words[2:])
-            case ["INSERT"] | ["INSERT", "*"] if inserts:
-                return MergeAction.INSERT, self._by_position(words)
-            case ["INSERT", "BY", "POSITION"] if inserts:
+            case ["INSERT"] | ["INSERT", "*"] | ["INSERT", "BY", "POSITION"] if inserts:
                 return MergeAction.INSERT, self._by_position(words)
             case ["INSERT", "BY", "NAME"] if inserts:
                 return MergeAction.INSERT, self._by_name(words)
@@ -430,8 +422,7 @@ class _Merge:
                         "qualify it",
                     )
                 continue
-            word = source.words[source.number(start)]
-            if word.keyword in _VALUES:
+            if stands_for_value(column):
                 continue
             if is_own:
                 self.extra.append(Mark(start, start, f"{own}."))
@@ -445,19 +436,9 @@ class _Merge:
         words = source.words[self.end + 1 :]
         joined = [self.joined] if source.rules.returns_joined else []
         actions = list(_merge_actions(source, words))
-        return plan_list(
+        return plan_joined_returning(
             source, self.tree, words, self.target, joined, self.reads, actions
         )
-
-
-_VALUES = frozenset(
-    [
-        *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER"),
-        *("LOCALTIME", "LOCALTIMESTAMP", "SESSION_USER", "USER", "DEFAULT"),
-        *("CURRENT_ROLE", "CURRENT_SCHEMA", "CURRENT_CATALOG", "SYSTEM_USER"),
-    ]
-)
-"""Words that stand for values and that the parser may take for columns."""
 
 
 def _outside_case(source: Source, tree: exp.Expr) -> Iterator[int]:

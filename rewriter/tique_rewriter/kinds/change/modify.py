@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.errors import DuplicateAlias
 from tique_rewriter.kinds.change.assignments import plan_assignments
 from tique_rewriter.kinds.change.clauses import find_clause, plan_returning
-from tique_rewriter.kinds.change.joined import plan_joined_returning
+from tique_rewriter.kinds.change.joined import looks_only_at, plan_joined_returning
 from tique_rewriter.kinds.query.query import references_of
 from tique_rewriter.local.comparisons import keyed_row
-from tique_rewriter.plans.change_plans import Delete, Returning, SearchedChange, Update
+from tique_rewriter.plans.change_plans import Delete, SearchedChange, Update
 from tique_rewriter.scope.bindings import (
     Scope,
     bindings_of,
     conditions_of,
     equalities,
     scope_of,
-    select_bindings,
 )
-from tique_rewriter.scope.references import Read, Reads, find_reads, table_span
+from tique_rewriter.scope.references import Read, find_reads, two_tables
 from tique_rewriter.scope.relations import with_joins
 from tique_rewriter.tree.shape import clause_words, starts_at
 
@@ -73,26 +70,23 @@ class _Change:
         node = self.tree.this
         if not isinstance(node, exp.Table) or node.args.get("joins"):
             raise source.unsupported("a list of tables", source.words[0].start)
-        if node.args.get("alias") and node.args["alias"].args.get("columns"):
+        if node.alias_column_names:
             raise source.unsupported(
                 "an alias with columns", node.parts[0].meta["start"]
             )
-        self.joined = self._joined()
-        self.reads = self._find_reads(node, catalog)
+        from_ = self.tree.args.get("from_")
+        using: list[exp.Expr] = self.tree.args.get("using") or []
+        self.where: exp.Expr | None = self.tree.args.get("where")
+        self.joined = with_joins([*([from_.this] if from_ else ()), *using])
+        self.reads = find_reads(source, [*self.tree.iter_expressions()], catalog, node)
         target = self.reads.of(node)
         if target is None:
             raise source.unsupported("the changed table", source.words[0].start)
         self.target: Read = target
-        _, self._name_end = table_span(source, node)
-        self.start = source.number(self._name_end)
+        self.start = source.number(target.span.end)
         self.last = _number_of(self.words, "WHERE", self.start)
         self.scope: Scope = scope_of([node, *self.joined], self.reads)
         self._check_joined()
-
-    def _joined(self) -> list[exp.Expr]:
-        from_ = self.tree.args.get("from_")
-        using: list[exp.Expr] = self.tree.args.get("using") or []
-        return with_joins([*([from_.this] if from_ is not None else ()), *using])
 
     def _check_joined(self) -> None:
         """Refuse joined relations where they could mean something else than natively."""
@@ -105,13 +99,9 @@ class _Change:
                 construct, self.source.find(*keywords), "use a subquery"
             )
         names = [each.alias_or_name.lower() for each in self.joined]
-        if self.target.name in names:
-            raise self.source.error(
-                DuplicateAlias,
-                f'the name "{self.target.name}" of two tables',
-                starts_at(self.joined[names.index(self.target.name)]),
-                "give an alias",
-            )
+        if (name := self.target.name) in names:
+            start = starts_at(self.joined[names.index(name)])
+            raise two_tables(self.source, name, start)
 
     def joined_from(self, start: int, keyword: str) -> int:
         """Return the number of the word that begins the list of joined relations.
@@ -135,81 +125,27 @@ class _Change:
             )
         return found[0]
 
-    def _cut_joined(self, first: int, last: int) -> Text:
-        """The relations after word ``first``, before word ``last``, as the plan has them."""
-        if not self.joined:
-            return ()
-        start, end = self.words[first + 1].start, self.words[last - 1].end
-        return self.source.cut(start, end, self.reads.marks)
-
-    def _find_reads(self, node: exp.Table, catalog: Catalog) -> Reads:
-        parts = [node, *self.tree.expressions]
-        if self.tree.args.get("from_"):
-            parts.append(self.tree.args["from_"])
-        parts += self.tree.args.get("using") or ()
-        parts += [
-            part for part in (self.where, self.tree.args.get("returning")) if part
-        ]
-        return find_reads(self.source, parts, catalog, node)
-
-    @property
-    def where(self) -> exp.Expr | None:
-        where: exp.Expr | None = self.tree.args.get("where")
-        return where
-
-    @property
-    def parameters(self) -> int:
-        return self.source.parameters_before(self.words[-1].end)
-
-    @property
-    def qualifier(self) -> str:
-        return self.target.qualifier
-
-    @cached_property
     def joined_returning(self) -> JoinedReturning | None:
-        rules = self.source.rules
-        if not (
-            self.joined and rules.returns_joined and self.tree.args.get("returning")
-        ):
+        """Return the plan of RETURNING, if it looks at joined relations."""
+        source, returning = self.source, self.tree.args.get("returning")
+        if not (self.joined and source.rules.returns_joined and returning):
             return None
-        words = self.source.words[len(self.words) + 1 :]
+        if looks_only_at(source, returning, self.target, self.joined, self.reads):
+            return None
+        words = source.words[len(self.words) + 1 :]
         return plan_joined_returning(
-            self.source, self.tree, words, self.target, self.joined, self.reads
+            source, self.tree, words, self.target, self.joined, self.reads
         )
 
-    @property
-    def returning(self) -> Returning | None:
-        if self.joined_returning is not None:
-            return None
-        return plan_returning(self.source, self.tree, self.target, self.reads.marks)
-
-    @property
-    def keyed_row(
-        self,
-    ) -> tuple[tuple[Operand, ...] | None, tuple[Comparison, ...]]:
-        if self.joined:
-            return None, ()
-        found = keyed_row(self.source, self.scope, self.where, self.target)
-        return (None, ()) if found is None else found
-
-    @property
-    def is_bound(self) -> bool:
-        if self.joined:
-            return False
-        bound = equalities(
-            self.source, self.scope, conditions_of(self.where), self.target
-        )
-        return bound is not None and len(self.reads.reads) == 1
-
-    @property
-    def references(self) -> tuple[Reference, ...]:
-        bindings = select_bindings(self.source, self.tree, self.reads)
-        own = bindings_of(self.source, self.scope, conditions_of(self.where))
+    def references(self, *, returns_joined: bool) -> tuple[Reference, ...]:
+        """Return the plan's references; RETURNING may look at joined relations."""
+        source, tree, reads = self.source, self.tree, self.reads
+        own = bindings_of(source, self.scope, conditions_of(self.where))
         whole = [self.target]
-        if self.joined_returning is not None:
-            whole += [read for read in map(self.reads.of, self.joined) if read]
+        if returns_joined:
+            whole += [read for read in map(reads.of, self.joined) if read]
         joined = self.target if self.joined else None
-        return references_of(self.reads, bindings | own, [self.tree], whole, joined)
+        return references_of(source, tree, reads, [tree], whole, joined, own)
 
     def plan(
         self, kind: type[_Planned], first: int, joins: int, **others: Any
@@ -220,27 +156,39 @@ class _Change:
         ``others`` are fields that the kind has of its own.
         """
         source, words, marks = self.source, self.words, self.reads.marks
-        hole = source.cut(self.target.span.start, self.target.span.end, marks)
+        target = self.target
+        hole = source.cut(target.span.start, target.span.end, marks)
         rows: Text = (" FROM ", *hole)
         if first > self.start:
-            rows += source.cut(self._name_end, words[first - 1].end)
-        if joined := self._cut_joined(joins, self.last):
-            rows += (", ", *joined)
+            rows += source.cut(target.span.end, words[first - 1].end)
+        if self.joined:
+            start, end = words[joins + 1].start, words[self.last - 1].end
+            rows += (", ", *source.cut(start, end, marks))
         if self.last < len(words):
             where = source.cut(words[self.last].start, words[-1].end, marks)
             rows += (" ", *where)
-        key, comparisons = self.keyed_row
+        row: tuple[tuple[Operand, ...] | None, tuple[Comparison, ...]] = None, ()
+        is_bound = False
+        if not self.joined:
+            row = keyed_row(source, self.scope, self.where, target) or row
+            conditions = conditions_of(self.where)
+            bound = equalities(source, self.scope, conditions, target)
+            is_bound = bound is not None and len(self.reads.reads) == 1
+        key, comparisons = row
+        joined, returning = self.joined_returning(), None
+        if joined is None:
+            returning = plan_returning(source, self.tree, target, self.reads)
         return kind(
-            self.parameters,
-            self.references,
-            self.target.table,
+            source.parameters_before(words[-1].end),
+            self.references(returns_joined=joined is not None),
+            target.table,
             rows,
-            self.qualifier,
+            target.qualifier,
             key,
-            self.is_bound,
-            self.returning,
+            is_bound,
+            returning,
             is_joined=bool(self.joined),
-            joined_returning=self.joined_returning,
+            joined_returning=joined,
             comparisons=comparisons,
             **others,
         )
@@ -255,19 +203,14 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         raise source.syntax("UPDATE without SET", words[-1].start)
     joins = min(change.joined_from(first, "FROM"), change.last)
     _check_alias(source, words[change.start : first])
-
-    def position_of(node: exp.Column) -> int | None:
-        found = change.scope.column(node)
-        return None if found is None or change.joined else found[1]
-
     assignments = plan_assignments(
         source,
         change.target.table,
         words[first + 1 : joins],
         change.tree.expressions,
-        position_of,
+        (lambda column: None) if change.joined else change.scope.position,
         lambda start, end: source.cut(start, end, change.reads.marks),
-        change.qualifier,
+        change.target.qualifier,
     )
     return change.plan(Update, first, joins, assignments=assignments)
 

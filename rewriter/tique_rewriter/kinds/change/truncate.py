@@ -51,7 +51,8 @@ def plan_truncate(source: Source, catalog: Catalog) -> Truncate:
         words = words[1:]
     behaviour: Word | None = None
     if words and "options" in rules.truncates:
-        words, behaviour = _ending(words, _BEHAVIOURS)
+        if len(words) > 1 and words[-1].keyword in _BEHAVIOURS:
+            *words, behaviour = words
         words = _without_identity(source, words)
     tables: list[Table] = []
     for piece in split(words):
@@ -91,14 +92,6 @@ def _restarts(source: Source, tables: list[Table], *, cascade: bool) -> bool:
             "numbers are in no snapshot",
         )
     return source.rules.restarts_identities and (cascade or bool(counted))
-
-
-def _ending(
-    words: list[Word], keywords: tuple[str, ...]
-) -> tuple[list[Word], Word | None]:
-    if len(words) > 1 and words[-1].keyword in keywords:
-        return words[:-1], words[-1]
-    return words, None
 
 
 def _without_identity(source: Source, words: list[Word]) -> list[Word]:

@@ -24,10 +24,10 @@ from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import quote
 from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
-from tique_rewriter.tree.shape import has_only
+from tique_rewriter.tree.shape import has_only, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tique_rewriter.kinds.define.views import WithViews
     from tique_rewriter.schema import Table, View
@@ -52,11 +52,19 @@ _NAMED = frozenset({"this", "db", "alias", "only"})
 class _Below:
     """The table or view that a simple view is of, and the view's condition.
 
-    The condition comes in pieces: its text, and the columns in it.
+    The condition is its text, and the columns in it with their places.
     """
 
     table: Table
-    condition: tuple[str | exp.Column, ...]
+    text: str
+    columns: tuple[tuple[int, int, str], ...]
+
+    def condition(self, name: str) -> str:
+        """The condition, empty for none, where the table is called so."""
+        text = self.text
+        for start, end, column in sorted(self.columns, reverse=True):
+            text = f"{text[:start]}{quote(name)}.{quote(column)}{text[end:]}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -163,10 +171,18 @@ def _below(source: Source, catalog: WithViews, target: _Target) -> _Below:
             raise refusal(f'its column "{known}" is none of a table by that name')
     where = tree.args.get("where")
     if where is None:
-        return _Below(found, ())
+        return _Below(found, "", ())
     if where.find(exp.Query):
         raise refusal("a query in its condition")
-    return _Below(found, tuple(_pieces(body, where, found, refusal)))
+    start = body.word("WHERE", 0).end
+    columns = []
+    for column in where.find_all(exp.Column):
+        place = place_of(column)
+        is_known = any(known.name == column.name for known in found.columns)
+        if not is_known or place is None:
+            raise refusal("the way a column in its condition is named")
+        columns.append((place[0] - start, place[1] - start, column.name))
+    return _Below(found, body.text[start : body.end], tuple(columns))
 
 
 def _is_column(node: exp.Expr, table: str, name: str, found: Table) -> bool:
@@ -176,28 +192,6 @@ def _is_column(node: exp.Expr, table: str, name: str, found: Table) -> bool:
         and node.table in ("", table)
         and any(column.name == name for column in found.columns)
     )
-
-
-def _pieces(
-    body: Source,
-    where: exp.Expr,
-    found: Table,
-    refusal: Callable[[str], Exception],
-) -> Iterator[str | exp.Column]:
-    """Yield the condition's text, and in their places the columns in it."""
-    start = body.word("WHERE", 0).end
-    spans = []
-    for column in where.find_all(exp.Column):
-        first, last = column.parts[0].meta, column.parts[-1].meta
-        is_known = any(known.name == column.name for known in found.columns)
-        if not is_known or first.get("start") is None or last.get("end") is None:
-            raise refusal("the way a column in its condition is named")
-        spans.append((first["start"], last["end"] + 1, column))
-    for begin, end, column in sorted(spans, key=lambda span: span[0]):
-        yield body.text[start:begin]
-        yield column
-        start = end
-    yield body.text[start : body.end]
 
 
 def _splices(
@@ -218,7 +212,7 @@ def _splices(
         place += f" AS {quote(name)}"
     yield _piece(source, words[target.first].start, words[target.after - 1].end, place)
     if verb == "INSERT":
-        if "CONFLICT" in clauses and below.condition:
+        if "CONFLICT" in clauses and below.text:
             raise source.unsupported(
                 f'ON CONFLICT in INSERT into the view "{target.view.table.name}"',
                 words[clauses["CONFLICT"]].start,
@@ -231,11 +225,8 @@ def _splices(
         if not (is_whole or has_list or following[:1] == ["DEFAULT"]):
             end = words[target.end - 1].end
             yield _piece(source, end, end, f" ({', '.join(map(quote, shown))})")
-    elif below.condition:
-        condition = "".join(
-            part if isinstance(part, str) else f"{quote(name)}.{quote(part.name)}"
-            for part in below.condition
-        )
+    elif below.text:
+        condition = below.condition(name)
         last = clauses.get("RETURNING", len(words))
         end = words[last - 1].end
         if "WHERE" in clauses:

@@ -21,7 +21,7 @@ from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from tique_rewriter.plans.plan import Plan
     from tique_rewriter.text.placeholders import Lexed
@@ -149,23 +149,23 @@ def plan_part(
     before: list[Member],
     part: Callable[[Source, int, int], Lexed],
     plan: Callable[[Source], Plan],
+    holes: Collection[tuple[int, int]] = (),
 ) -> Member:
-    """Return the plan of one part."""
+    """Return the plan of one part, whose text has none of the placeholders in ``holes``."""
     start, end = body[0].start, body[-1].end
     inner = Source(
         part(source, start, end),
         source.rules,
         {member.name: _has_rows(member.plan) for member in before},
     )
+    outside = [
+        number
+        for at, number in source.placeholders(start, end)
+        if not any(first <= at < last for first, last in holes)
+    ]
+    inside = [number for _, number in inner.placeholders(0, len(inner.text))]
     # Each placeholder stands for the statement's one at the same place.
-    numbers = {
-        own: outside
-        for (_, outside), (_, own) in zip(
-            source.placeholders(start, end),
-            inner.placeholders(0, len(inner.text)),
-            strict=True,
-        )
-    }
+    numbers = dict(zip(inside, outside, strict=True))
     made = plan(inner)
     return Member(name, columns, made, tuple(numbers[n] for n in sorted(numbers)))
 

@@ -93,7 +93,7 @@ def _of_two(
         return None
     # The more columns are bound, the fewer rows there are to look up.
     _, position_of, compared, lookup = max(ways, key=itemgetter(0))
-    found_columns = [position_of(_named(item)) for item in tree.expressions]
+    found_columns = [position_of(item.unalias()) for item in tree.expressions]
     columns = [position for position in found_columns if position is not None]
     plain = columns if len(columns) == len(found_columns) else None
     return _read(source, tree, position_of, plain, compared, lookup)
@@ -111,10 +111,6 @@ def _positions(scope: Scope, outer: Read) -> PositionOf:
         return position if read is outer else behind + position
 
     return position_of
-
-
-def _named(item: exp.Expr) -> exp.Expr:
-    return item.this if isinstance(item, exp.Alias) else item
 
 
 def _read(

@@ -10,7 +10,8 @@ from tique_rewriter.plans.plan import JoinRead
 from tique_rewriter.scope.bindings import scope_of
 from tique_rewriter.scope.relations import TABLE, relations_of
 from tique_rewriter.text.names import quote
-from tique_rewriter.tree.shape import clause_words, has_only, starts_at
+from tique_rewriter.text.source import Mark, in_order
+from tique_rewriter.tree.shape import clause_words, has_only, place_of, starts_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -68,7 +69,7 @@ def join_read(
             continue
         if not node.table and node.name in named:
             continue
-        column, place = scope.column(node), _place(node)
+        column, place = scope.column(node), place_of(node)
         if column is None or place is None:
             return None
         read, position = column
@@ -133,13 +134,6 @@ def _has_one_name_twice(tree: exp.Select) -> bool:
     return len(set(named)) < len(named)
 
 
-def _place(node: exp.Column) -> tuple[int, int] | None:
-    first, last = node.parts[0].meta, node.parts[-1].meta
-    if first.get("start") is None or last.get("end") is None:
-        return None
-    return first["start"], last["end"] + 1
-
-
 def _name(index: int, position: int) -> str:
     return f"_{index}_{position}"
 
@@ -161,9 +155,5 @@ def _names_more(
 def _replace(
     source: Source, start: int, end: int, replaced: Mapping[tuple[int, int], str]
 ) -> str:
-    text = ""
-    for (begin, stop), new in sorted(replaced.items()):
-        if start <= begin and stop <= end:
-            text += source.text[start:begin] + new
-            start = stop
-    return text + source.text[start:end]
+    marks = in_order(Mark(*place, text) for place, text in replaced.items())
+    return "".join(map(str, source.cut(start, end, marks)))

@@ -27,7 +27,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.kinds.change.with_changes import CHANGING, check_member, plan_part
 from tique_rewriter.kinds.query.groups import group_read
 from tique_rewriter.kinds.query.query import point_read, references_of
-from tique_rewriter.plans.change_plans import ChangingWith, Member
+from tique_rewriter.plans.change_plans import ChangingWith
 from tique_rewriter.plans.plan import (
     Literal,
     LockingSelect,
@@ -36,7 +36,7 @@ from tique_rewriter.plans.plan import (
     Select,
     Wait,
 )
-from tique_rewriter.scope.bindings import Scope, select_bindings
+from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.outputs import plain_columns
 from tique_rewriter.scope.references import find_reads
 from tique_rewriter.scope.relations import TABLE, relations_of
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tique_rewriter.errors import UnsupportedSQL
+    from tique_rewriter.plans.change_plans import Member
     from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Catalog
     from tique_rewriter.scope.references import Read, Reads
@@ -132,13 +133,9 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
         for name, read, column in keys
     )
     before = _from_word(rest, tree, reads)
-    marks = sorted(
-        [*reads.marks, Mark(before.start, before.start, f"{listed} ")],
-        key=lambda mark: (mark.start, mark.end),
-    )
+    marks = reads.marks_with([Mark(before.start, before.start, f"{listed} ")])
     text = rest.cut(first.start, end, marks)
-    bindings = select_bindings(rest, tree, reads)
-    references = references_of(reads, bindings, [tree], locked)
+    references = references_of(rest, tree, reads, [tree], locked)
     count = len(rest.lexed.arguments) - isinstance(limit, Parameter)
     tables = tuple(read.table for read in locked)
     outputs = _outputs(tree, reads)
@@ -163,8 +160,7 @@ def _outputs(tree: exp.Select, reads: Reads) -> tuple[tuple[int, str], ...] | No
     (first, *others) = [reads.of(relation) for relation in relations_of(tree)]
     if first is None or others:
         return None
-    scope = Scope({first.name: first}, closed=True)
-    found = plain_columns(tree.expressions, scope, first)
+    found = plain_columns(tree.expressions, Scope.of(first), first)
     return None if found is None else tuple(found)
 
 
@@ -352,25 +348,16 @@ def plan_locking_subqueries(
         check_member(source, member, body)
         members.append(member)
         holes[body[0].start, body[-1].end] = f"SELECT * FROM {name}"  # noqa: S608
-    outer = Source(
-        without(source, holes),
-        source.rules,
-        {member.name: True for member in members},
-    )
-    made = plan(outer)
-    if not isinstance(made, (Select, *CHANGING)):
+
+    def rest(source: Source, start: int, end: int) -> Lexed:
+        return without(source, holes)
+
+    whole = plan_part(source, "", "", source.words, members, rest, plan, holes)
+    if not isinstance(whole.plan, (Select, *CHANGING)):
         raise source.unsupported(
             "FOR UPDATE in a part of this statement", source.words[0].start
         )
-    outside = [
-        number
-        for at, number in source.placeholders(0, len(source.text))
-        if not any(start <= at < end for start, end in holes)
-    ]
-    inside = [number for _, number in outer.placeholders(0, len(outer.text))]
-    numbers = dict(zip(inside, outside, strict=True))
-    members.append(Member("", "", made, tuple(numbers[n] for n in sorted(numbers))))
-    return ChangingWith(len(source.lexed.arguments), (), tuple(members))
+    return ChangingWith(len(source.lexed.arguments), (), (*members, whole))
 
 
 def _subquery(source: Source, number: int) -> list[Word]:
@@ -392,9 +379,7 @@ def _subquery(source: Source, number: int) -> list[Word]:
         or last == len(words)
         or not body
         or body[0].keyword != "SELECT"
-        or any(
-            w.keyword == "FOR" for w in body[: number - first - 1] if _locks(source, w)
-        )
+        or any(first < other < number for other in lock_clauses(source))
     ):
         raise source.unsupported(
             "FOR UPDATE at this place",
@@ -402,7 +387,3 @@ def _subquery(source: Source, number: int) -> list[Word]:
             "lock rows in a SELECT, or in a subquery that is one",
         )
     return body
-
-
-def _locks(source: Source, word: Word) -> bool:
-    return any(source.words[number] is word for number in lock_clauses(source))

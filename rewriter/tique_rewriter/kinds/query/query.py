@@ -10,6 +10,7 @@ them cheaper to plan and lets the driver work with rows that it knows in part.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.kinds.query.groups import group_read
 from tique_rewriter.kinds.query.joins import join_read
+from tique_rewriter.local.comparisons import keyed_row
 from tique_rewriter.plans.plan import (
     CONVERSION,
     MOMENT,
@@ -26,7 +28,7 @@ from tique_rewriter.plans.plan import (
     Select,
 )
 from tique_rewriter.plans.text import Outer
-from tique_rewriter.scope.bindings import Bindings, scope_of, select_bindings, whole_key
+from tique_rewriter.scope.bindings import Bindings, scope_of, select_bindings
 from tique_rewriter.scope.outputs import plain_columns
 from tique_rewriter.scope.references import Read, Reads, find_reads
 from tique_rewriter.scope.relations import common_table, only_read
@@ -51,38 +53,38 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
     if not (is_pivot or isinstance(tree, exp.Query | exp.Values)):
         raise source.unsupported("this statement", source.words[0].start)
     reads = find_reads(source, [tree], catalog)
-    references = references_of(reads, select_bindings(source, tree, reads), [tree])
-    text = source.cut(source.words[0].start, source.end, reads.marks)
-    if _reshapes([tree]) or any(read.view is not None for read in reads.reads):
-        return Select(
-            len(source.lexed.arguments),
-            references,
-            text,
-            calls=calls_of(source, tree, reads),
-        )
-    return Select(
+    references = references_of(source, tree, reads, [tree])
+    select = Select(
         len(source.lexed.arguments),
         references,
-        text,
-        point_read(source, tree, reads),
-        group_read(source, tree, reads),
-        join_read(source, tree, reads, references),
-        calls_of(source, tree, reads),
+        source.cut(source.words[0].start, source.end, reads.marks),
+        calls=calls_of(source, tree, reads),
+    )
+    if _reshapes([tree]) or any(read.view is not None for read in reads.reads):
+        return select
+    return replace(
+        select,
+        point=point_read(source, tree, reads),
+        group=group_read(source, tree, reads),
+        join=join_read(source, tree, reads, references),
     )
 
 
 def references_of(
+    source: Source,
+    tree: exp.Expr,
     reads: Reads,
-    bindings: Bindings,
     parts: Sequence[exp.Expr],
     whole: Sequence[Read] = (),
     joined: Read | None = None,
+    bound: Bindings | None = None,
 ) -> tuple[Reference, ...]:
     """Return the plan's references, numbered like the reads.
 
     The statement looks at all columns of those in ``whole``. Rows of ``joined`` are to be
-    told apart.
+    told apart. What the statement's own WHERE binds, if it is no query, is ``bound``.
     """
+    bindings = select_bindings(source, tree, reads) | (bound or {})
     used = used_columns(parts, reads.reads)
     if _reshapes(parts):
         bindings, used = {}, [None] * len(reads.reads)
@@ -143,15 +145,13 @@ def point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None
     if read is None or not has_only(tree, _POINT_PARTS):
         return None
     scope = scope_of([read.node], reads)
-    key = whole_key(source, scope, tree.args.get("where"), read)
+    row = keyed_row(source, scope, tree.args.get("where"), read)
     outputs = plain_columns(tree.expressions, scope, read)
-    if key is None or outputs is None:
+    if row is None or outputs is None:
         return None
+    key, comparisons = row
     columns, names = zip(*outputs, strict=True)
-    return PointRead(read.table, key, columns, names)
-
-
-_BY_POSITION_OR_PATTERN = (exp.Columns, exp.PositionalColumn)
+    return None if comparisons else PointRead(read.table, key, columns, names)
 
 
 def used_columns(
@@ -170,14 +170,7 @@ def used_columns(
     rows: set[str] = set()
     for part in parts:
         for node in part.walk():
-            if isinstance(node, _BY_POSITION_OR_PATTERN) or _is_star(node):
-                return [None] * len(reads)
-            if isinstance(node, exp.Join) and node.args.get("method"):
-                return [None] * len(reads)
-            if isinstance(node, exp.DataType) and node.args.get("values"):
-                # ``list[1]`` of a column that is called like a type.
-                return [None] * len(reads)
-            if _names_a_join(node):
+            if _may_use_any(node):
                 return [None] * len(reads)
             if isinstance(node, exp.Identifier):
                 names.add(node.name.lower())
@@ -186,24 +179,24 @@ def used_columns(
     return [_used_of(read, names, rows) for read in reads]
 
 
-def _is_star(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-
-
-def _names_a_join(node: exp.Expr) -> bool:
-    """Whether it is ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns."""
-    return (
-        isinstance(node, exp.Subquery)
-        and bool(node.args.get("alias"))
-        and not isinstance(node.this, exp.Query)
-    )
+def _may_use_any(node: exp.Expr) -> bool:
+    """Whether a node may stand for columns that it does not name."""
+    if isinstance(node, exp.Star):
+        return not isinstance(node.parent, exp.Count)
+    if isinstance(node, exp.Join):
+        return bool(node.args.get("method"))
+    if isinstance(node, exp.DataType):
+        # ``list[1]`` of a column that is called like a type.
+        return bool(node.args.get("values"))
+    if isinstance(node, exp.Subquery):
+        # ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns.
+        return bool(node.args.get("alias")) and not isinstance(node.this, exp.Query)
+    return isinstance(node, exp.Columns | exp.PositionalColumn)
 
 
 def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | None:
-    alias = read.node.args.get("alias")
-    renames = isinstance(alias, exp.TableAlias) and alias.args.get("columns")
     # ``SELECT t FROM t`` means the whole row.
-    if renames or read.name in rows:
+    if read.node.alias_column_names or read.name in rows:
         return None
     if any(column.name.lower() in names for column in read.table.generated):
         return None
