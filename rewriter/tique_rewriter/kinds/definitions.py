@@ -42,7 +42,6 @@ from tique_rewriter.kinds.define.views import (
 )
 from tique_rewriter.kinds.registry import Kind, phrases
 from tique_rewriter.text.cursor import Cursor
-from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from tique_rewriter.kinds.registry import Tag
     from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Catalog
+    from tique_rewriter.text.source import Source
 
 
 def _create_table(source: Source, planner: Planner) -> Plan:
@@ -65,10 +65,7 @@ def _plan_table(source: Source, planner: Planner, catalog: Catalog) -> Plan:
 
 def _create_unlogged(source: Source, planner: Planner) -> Plan:
     """Plan CREATE TABLE, without the word: the table's versions are in the log."""
-    word = source.words[1]
-    blank = " " * (word.end - word.start)
-    text = source.lexed.replaced(word.start, word.end, blank)
-    return _create_table(Source(text, source.rules), planner)
+    return _create_table(source.blanked(source.words[1:2]), planner)
 
 
 def _create_temporary(source: Source, planner: Planner) -> Plan:
@@ -92,8 +89,8 @@ def _refuse(source: Source) -> Plan:
     if verb == "CREATE" and cursor.left > 2 and cursor.accept("OR REPLACE"):
         verb = "CREATE OR REPLACE"
     if cursor.is_done:
-        raise source.syntax("the statement ends too early", source.words[0].start)
-    raise source.unsupported(f"{verb} {cursor.keyword}", source.words[0].start)
+        raise source.syntax("the statement ends too early", source.start)
+    raise source.unsupported(f"{verb} {cursor.keyword}", source.start)
 
 
 def _tag_of_rows(source: Source) -> str:

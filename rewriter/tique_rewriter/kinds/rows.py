@@ -79,7 +79,7 @@ def _explain_options(source: Source) -> tuple[tuple[str, ...], Source]:
         options.append(part)
     lexed = rest.lexed.after(cursor.before.end)
     if not lexed.text.strip():
-        raise source.syntax("EXPLAIN of nothing", source.words[0].start)
+        raise source.syntax("EXPLAIN of nothing", source.start)
     return tuple(options), Source(lexed, source.rules)
 
 

@@ -178,7 +178,7 @@ class Source:
         """Return the place of the first of these keywords, outside brackets if it can be."""
         found = [word for word in self.words if word.keyword in keywords]
         found.sort(key=lambda word: word.depth)
-        return found[0].start if found else self.words[0].start
+        return found[0].start if found else self.start
 
     def word(self, keyword: str, start: int) -> Word:
         """Return the first such keyword at or after ``start``."""
@@ -228,6 +228,11 @@ class Source:
         return max((number for _, number in self.placeholders(0, end)), default=0)
 
     @property
+    def start(self) -> int:
+        """Where the statement's first word begins."""
+        return self.words[0].start
+
+    @property
     def end(self) -> int:
         """Where the statement's last word ends."""
         return self.words[-1].end
@@ -235,6 +240,11 @@ class Source:
     def words_text(self, words: list[Word]) -> str:
         """Return the exact text from the first of these words to the last."""
         return self.text[words[0].start : words[-1].end]
+
+    def blanked(self, *parts: list[Word]) -> Source:
+        """Return the statement with blanks in the place of these parts of it."""
+        spans = [(words[0].start, words[-1].end) for words in parts if words]
+        return Source(self.lexed.blanked(spans), self.rules)
 
     def without(self, words: list[Word]) -> Source:
         """Return the statement with the same text, in which nothing reads these words."""
@@ -287,7 +297,7 @@ class Source:
 
     def unread(self, error: _Error) -> _Error:
         """Return the error with the statement: the engine may understand it."""
-        error.text = self.text[self.words[0].start : self.end]
+        error.text = self.text[self.start : self.end]
         return error
 
     def _check_effort(self) -> None:

@@ -91,9 +91,7 @@ def plan_alter(
         raise source.syntax("a change is expected", source.words[-1].start)
     is_renamed = cursor.keyword == "RENAME" or cursor.keywords[:-1] == _MOVES
     if is_materialized and not is_renamed:
-        raise source.unsupported(
-            "this form of ALTER MATERIALIZED VIEW", source.words[0].start
-        )
+        raise source.unsupported("this form of ALTER MATERIALIZED VIEW", source.start)
     return _Alteration(source, catalog, table).plan(cursor.rest)
 
 

@@ -122,7 +122,7 @@ def resolve(
     given += [key.name.lower() for key in child.foreign_keys]
     if len(set(given)) < len(given):
         raise source.error(
-            WrongDefinition, "two constraints with one name", source.words[0].start
+            WrongDefinition, "two constraints with one name", source.start
         )
     taken = set(given)
     for clause in clauses:

@@ -102,7 +102,7 @@ def _load(source: Source, rest: Source) -> Maintain:
     if name.lower() not in source.rules.own_extensions:
         refusal = source.unsupported(
             f"LOAD {raw}",
-            source.words[0].start,
+            source.start,
             "code of extensions may read tables outside the snapshot",
         )
         raise source.unread(refusal)

@@ -42,7 +42,7 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
     header = checked_header(source, catalog)
     if _lists(plan_body(header, catalog.inside(header.name[0]))):
         raise source.unsupported(_LISTING, header.start, _ADVICE)
-    first = source.words[0].start
+    first = source.start
     return CreateMaterialized(
         0,
         (),

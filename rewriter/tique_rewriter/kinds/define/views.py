@@ -244,7 +244,7 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
     body = _body(header).text
     if len(body) == header.end:
         # As it is planned: MonetDB knows no column by schema and table.
-        first = source.words[0].start
+        first = source.start
         text = source.text[first : header.start] + body[header.start :]
         text += source.text[header.end : source.end]
     return DefineViews(0, (), text, (header.name,), creates=True)
@@ -274,7 +274,7 @@ def plan_create_temporary_view(
 def checked_header(source: Source, catalog: WithViews) -> Header:
     """Read CREATE VIEW; its names are checked, its query is not."""
     header = _read_header(source, catalog)
-    check_writable(source, catalog, header.name[0], source.words[0].start)
+    check_writable(source, catalog, header.name[0], source.start)
     refuse_placeholders(source, "CREATE VIEW")
     _check_name(source, header.name, catalog)
     return header
@@ -336,9 +336,7 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
             new = place
         case _:
             raise source.unsupported(
-                "this form of ALTER VIEW",
-                source.words[0].start,
-                "use CREATE OR REPLACE VIEW",
+                "this form of ALTER VIEW", source.start, "use CREATE OR REPLACE VIEW"
             )
     check_reserved(source, new[0], source.words[-1].start)
     if new != place:
@@ -431,7 +429,7 @@ def plan_body(header: Header, catalog: WithViews) -> Select:
     source = _body(header)
     keyword = source.words[0].keyword
     if keyword not in {"WITH", *source.rules.queries}:
-        raise source.unsupported(f"{keyword} as a view", source.words[0].start)
+        raise source.unsupported(f"{keyword} as a view", source.start)
     check_hidden(source, catalog)
     return plan_query(source, catalog)
 

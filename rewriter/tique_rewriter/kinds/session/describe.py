@@ -134,9 +134,7 @@ def plan_variable(source: Source, catalog: Catalog) -> Plan:
         finish(Cursor(rest, number=1))
         return _fixed(f"RESET VARIABLE {quote(name)}")
     if rest.keywords(1)[:1] not in (["="], ["TO"]) or len(rest.words) < 3:
-        raise unread(
-            rest, rest.syntax("= and a value are missing", rest.words[0].start)
-        )
+        raise unread(rest, rest.syntax("= and a value are missing", rest.start))
     lexed = source.lexed.with_word("SELECT", rest.words[2].start)
     inner = Source(lexed, source.rules)
     plan = plan_query(inner, catalog)
@@ -171,7 +169,7 @@ def _of_name(source: Source, rest: Source, verb: str, catalog: Catalog) -> Plan:
         if table is not None:
             place = f"{quote(table.schema)}.{quote(table.name)}"
             return _fixed(f"DESCRIBE {place}")
-    start = rest.words[0].start
+    start = rest.start
     lexed = source.lexed.with_word("FROM", start)
     try:
         inner = plan_query(Source(lexed, source.rules), catalog)
@@ -197,9 +195,7 @@ def _relation(rest: Source) -> tuple[str, str]:
     if schema.lower() == PRIVATE_SCHEMA or name.lower().startswith(
         f"{PRIVATE_SCHEMA}_"
     ):
-        raise rest.unsupported(
-            f'the name "{name}"', rest.words[0].start, "it is reserved"
-        )
+        raise rest.unsupported(f'the name "{name}"', rest.start, "it is reserved")
     return schema, name
 
 
@@ -212,7 +208,7 @@ def _part(rest: Source, word: Word) -> str:
 
 def _called(source: Source, catalog: Catalog) -> Select:
     """CALL f(…) is FROM f(…)."""
-    lexed = source.lexed.with_word("FROM", rest_of(source).words[0].start)
+    lexed = source.lexed.with_word("FROM", rest_of(source).start)
     return plan_query(Source(lexed, source.rules), catalog)
 
 

@@ -73,7 +73,7 @@ def plan_prepare(source: Source) -> PrepareStatement:
     rest = rest_of(source)
     words = rest.words
     if words[0].keyword == "TRANSACTION" and rest.keywords(1)[:1] != ["AS"]:
-        raise source.unsupported("PREPARE TRANSACTION", source.words[0].start)
+        raise source.unsupported("PREPARE TRANSACTION", source.start)
     cursor = Cursor(rest)
     name = rest.rules.same(cursor.name())
     listed = cursor.brackets() or []
