@@ -56,8 +56,7 @@ class MonetDB(Postgres):
         } | {"SAMPLE": TokenType.TABLE_SAMPLE}
 
 
-_ESCAPED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
-_DOUBLED = re.compile(r"'(?:[^']|'')*'")
+_DOUBLED, _ESCAPED = re.compile(DOUBLED), re.compile(ESCAPED)
 
 _TYPES = (
     "TINYINT|SMALLINT|INT|INTEGER|MEDIUMINT|BIGINT|HUGEINT",

@@ -151,6 +151,12 @@ xmlpi xmlroot xmlserialize xmltable
 """Words and types after which a bracket may open: none can be the name of a function
 of the application's own, or none is likely to be."""
 
+LITERAL_TYPES = """
+box cidr line lseg path circle polygon macaddr macaddr8 tsvector tsquery pg_lsn
+regclass regtype oid citext hstore varbit
+"""
+"""Types that may stand before a string and that the parser does not know there."""
+
 
 class PostgreSQL(Postgres):
     """sqlglot's Postgres without the words that PostgreSQL does not have."""
@@ -167,8 +173,7 @@ class PostgreSQL(Postgres):
         }
 
 
-_DOUBLED = re.compile(r"'(?:[^']|'')*'")
-_ESCAPED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_DOUBLED, _ESCAPED = re.compile(DOUBLED), re.compile(ESCAPED)
 _PADDED = re.compile(r"(?:CHAR|CHARACTER|NCHAR|NATIONAL CHAR(?:ACTER)?)(?:\((\d+)\))?")
 _UNBOUNDED = re.compile(r"(?:NUMERIC|DECIMAL|DEC)|BPCHAR")
 _SERIALS = {
@@ -326,21 +331,7 @@ RULES = Rules(
     notifies=True,
     chains=True,
     plain_objects=frozenset({"json_object"}),
-    literal_types=frozenset(
-        (
-            *("box", "cidr", "line", "lseg", "path", "circle", "polygon", "macaddr"),
-            *(
-                "macaddr8",
-                "tsvector",
-                "tsquery",
-                "pg_lsn",
-                "regclass",
-                "regtype",
-                "oid",
-            ),
-            *("citext", "hstore", "varbit"),
-        )
-    ),
+    literal_types=frozenset(LITERAL_TYPES.split()),
     samples_rows=True,
     phrases=frozenset(
         (

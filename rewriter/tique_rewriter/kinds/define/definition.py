@@ -23,7 +23,7 @@ from tique_rewriter.safety.token_checks import check_calls
 from tique_rewriter.schema import Check, Column, Generated, Table
 from tique_rewriter.scope.references import unknown_column
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
-from tique_rewriter.text.names import check_writable, refusal, unmanaged
+from tique_rewriter.text.names import check_writable, expect_exact, refusal, unmanaged
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
@@ -127,7 +127,9 @@ def read_head(source: Source, catalog: Definitions) -> Head:
     schema, name = cursor.qualified(catalog.default_schema)
     last = cursor.before
     check_writable(source, catalog, schema, last.start)
-    _check_free(source, catalog, schema, name, last)
+    if (table := catalog.find(schema, name)) is not None:
+        expect_exact(source, schema, table.schema, last.start)
+        expect_exact(source, name, table.name, last.start)
     if cursor.is_done:
         raise source.syntax("a list of columns is expected", last.start)
     return Head(schema, name, if_not_exists, replaces, cursor.number)
@@ -205,18 +207,6 @@ def check_parameters(
         if parameters is None or not parameters.fullmatch(text.lower()):
             shown = source.words_text(piece) if piece else ","
             raise source.unsupported(f"the parameter ({shown})", words[0].start)
-
-
-def _check_free(
-    source: Source, catalog: Definitions, schema: str, name: str, word: Word
-) -> None:
-    """Refuse a name that differs from another table's in case alone."""
-    table = catalog.find(schema, name)
-    if table is None or not source.rules.exact_quoted_names:
-        return
-    for given, other in ((schema, table.schema), (name, table.name)):
-        if given != other:
-            raise refusal(source, given, other, word.start)
 
 
 def _read_like(

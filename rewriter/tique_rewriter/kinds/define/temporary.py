@@ -32,7 +32,7 @@ from tique_rewriter.text.cursor import Cursor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.schema import Definitions
     from tique_rewriter.text.source import Source, Word
 
 
@@ -233,44 +233,35 @@ class Lasting(DerivedDefinitions):
     """
 
     def __init__(self, definitions: Definitions) -> None:
-        super().__init__(definitions)
-        self._lasting = definitions.lasting
+        super().__init__(definitions.lasting)
+        self._seen = definitions
+
+    @property
+    @override
+    def version(self) -> int:
+        """That of all of them."""
+        return self._seen.version
 
     @property
     @override
     def usual(self) -> Definitions:
         """The same along the path of a new connection."""
-        return Lasting(self._below.usual)
+        return Lasting(self._seen.usual)
 
     @override
-    def find(self, schema: str | None, name: str) -> Table | None:
-        """As of the database, unless there is a temporary table of that name."""
-        self._refuse(schema, name)
-        return self._lasting.find(schema, name)
-
-    @override
-    def named(self, schema: str | None, name: str) -> Table | None:
-        """As of the database, unless there is a temporary table of that name."""
-        self._refuse(schema, name)
-        return self._lasting.named(schema, name)
-
-    @override
-    def view(self, schema: str | None, name: str) -> View | None:
-        """As of the database, unless there is a temporary table of that name."""
-        self._refuse(schema, name)
-        return self._lasting.view(schema, name)
-
-    def _refuse(self, schema: str | None, name: str) -> None:
+    def _place_of(self, schema: str | None, name: str) -> str | None:
         """Refuse a name that would mean another table to the engine than to tique."""
+        seen = self._seen
         places = [schema]
-        if schema == self._below.default_schema:
+        if schema == self.default_schema:
             places.append(None)
         for place in places:
-            found, view = self._below.named(place, name), self._below.view(place, name)
+            found, view = seen.named(place, name), seen.view(place, name)
             if found is not None and found.is_temporary:
                 raise _in_the_way("table", name)
             if view is not None and view.table.is_temporary:
                 raise _in_the_way("view", name)
+        return schema
 
 
 def _in_the_way(kind: str, name: str) -> UnsupportedSQL:

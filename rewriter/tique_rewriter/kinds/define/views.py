@@ -29,7 +29,7 @@ from tique_rewriter.schema import DerivedDefinitions, Table
 from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
-from tique_rewriter.text.names import check_reserved, check_writable, refusal
+from tique_rewriter.text.names import check_reserved, check_writable, expect_exact
 from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
 
@@ -71,21 +71,6 @@ class WithViews(DerivedDefinitions):
         self._above = above
         self._queries: tuple[int, dict[int, ViewQuery]] = (-1, {})
         """The catalog's version, and the queries that were planned by it, by view."""
-
-    @override
-    def find(self, schema: str | None, name: str) -> Table | None:
-        """As the catalog's, in the view's own schema first."""
-        return self._below.find(self._place(schema, name), name)
-
-    @override
-    def named(self, schema: str | None, name: str) -> Table | None:
-        """As the catalog's, in the view's own schema first."""
-        return self._below.named(self._place(schema, name), name)
-
-    @override
-    def view(self, schema: str | None, name: str) -> View | None:
-        """As the catalog's, in the view's own schema first."""
-        return self._below.view(self._place(schema, name), name)
 
     @override
     def attached(self, name: str) -> Attached | None:
@@ -202,7 +187,9 @@ class WithViews(DerivedDefinitions):
         """The engine's dialect."""
         return self._rules
 
-    def _place(self, schema: str | None, name: str) -> str | None:
+    @override
+    def _place_of(self, schema: str | None, name: str) -> str | None:
+        """The view's own schema, if it has a name without one; else as it is written."""
         if schema is None and self._home is not None:
             catalog, home = self._below, self._home
             if catalog.named(home, name) or catalog.view(home, name):
@@ -284,10 +271,9 @@ def _check_name(source: Source, name: tuple[str, str], catalog: Definitions) -> 
     """Refuse a name that differs from another's in case alone."""
     view = catalog.view(*name)
     found = catalog.named(*name) if view is None else view.table
-    if found is not None and source.rules.exact_quoted_names:
-        for given, other in zip(name, (found.schema, found.name), strict=True):
-            if given != other:
-                raise refusal(source, given, other, source.find("VIEW"))
+    if found is not None:
+        expect_exact(source, name[0], found.schema, source.find("VIEW"))
+        expect_exact(source, name[1], found.name, source.find("VIEW"))
 
 
 def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
