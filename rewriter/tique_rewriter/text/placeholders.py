@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
+from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, error_at
 from tique_rewriter.text.unicode_escapes import UNCERTAIN, WRITES_ESCAPE, decoded
 
 if TYPE_CHECKING:
@@ -498,11 +498,7 @@ class _Lexer:
         return f"write {'?' if self.qmark else '%s'} for a parameter"
 
     def fail(self, what: str, start: int, advice: str = "") -> NoReturn:
-        line, column = line_and_column(self.sql, start)
-        message = f"{what} at line {line}, column {column}"
-        if advice:
-            message += f"; {advice}"
-        raise SyntaxProblem(message, start, line, column)
+        raise error_at(SyntaxProblem, what, self.sql, start, advice)
 
     def _check_unicode(self) -> None:
         """Refuse what no engine can be sent, wherever in the text it is."""
@@ -512,11 +508,7 @@ class _Lexer:
             self.fail("half of a surrogate pair", error.start)
 
     def refuse(self, what: str, start: int, advice: str = "") -> NoReturn:
-        line, column = line_and_column(self.sql, start)
-        message = f"{what} at line {line}, column {column} is not supported"
-        if advice:
-            message += f"; {advice}"
-        raise UnsupportedSQL(message, start, line, column)
+        raise error_at(UnsupportedSQL, what, self.sql, start, advice)
 
 
 def number_placeholders(

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 from sqlglot.dialects.dialect import Dialect
@@ -18,10 +18,10 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tique_rewriter.errors import (
-    RewriteError,
+    AnyError,
     SyntaxProblem,
     UnsupportedSQL,
-    line_and_column,
+    error_at,
 )
 from tique_rewriter.text.tokens import OwnTokens, Uncertain
 from tique_rewriter.tree.ancestors import Ancestors
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tique_rewriter.plans.text import Piece, Text
     from tique_rewriter.text.placeholders import Lexed
 
-_Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 _ENDS_CHAIN = frozenset({TokenType.COMMA, TokenType.WHEN, TokenType.SELECT})
@@ -266,22 +265,12 @@ class Source:
             raise self.syntax("a name is expected", word.start)
         return self.rules.unquoted(raw)
 
-    def place(self, start: int) -> tuple[int, int, int]:
-        """Offset, line and column in the application's text."""
-        position = self.lexed.original_position(start)
-        return (position, *line_and_column(self.lexed.original, position))
-
     def error(
-        self, kind: type[_Error], what: str, start: int, advice: str = ""
-    ) -> _Error:
+        self, kind: type[AnyError], what: str, start: int, advice: str = ""
+    ) -> AnyError:
         """Return an exception with the problem at ``start`` and its remedy."""
-        position, line, column = self.place(start)
-        message = f"{what} at line {line}, column {column}"
-        if kind is UnsupportedSQL:
-            message += " is not supported"
-        if advice:
-            message += f"; {advice}"
-        return kind(message, position, line, column)
+        position = self.lexed.original_position(start)
+        return error_at(kind, what, self.lexed.original, position, advice)
 
     def unsupported(self, what: str, start: int, advice: str = "") -> UnsupportedSQL:
         """Return the refusal of the construct at ``start``."""
@@ -295,7 +284,7 @@ class Source:
         """Return the refusal of a word that may not be there."""
         return self.unsupported(f'"{self.raw(word)}" {where}', word.start)
 
-    def unread(self, error: _Error) -> _Error:
+    def unread(self, error: AnyError) -> AnyError:
         """Return the error with the statement: the engine may understand it."""
         error.text = self.text[self.start : self.end]
         return error

@@ -25,12 +25,12 @@ def read_collation(cursor: Cursor) -> str | None:
     None if another clause comes next, or the engine's collations are refused.
     """
     source, start = cursor.source, cursor.start
-    if not source.rules.collates or not cursor.accept("COLLATE"):
+    if not source.rules.collations or not cursor.accept("COLLATE"):
         return None
     if cursor.is_done:
         raise source.syntax("a collation is expected", start)
     name = cursor.name()
-    if source.rules.collation_compares:
+    if source.rules.collations == "compare":
         while cursor.left > 1 and cursor.accept("."):
             name = f"{name}.{cursor.name()}"
         return name.lower()
@@ -43,7 +43,7 @@ def read_collation(cursor: Cursor) -> str | None:
 
 def collated(source: Source, column: Column, collation: str) -> Column:
     """Return a column with that collation."""
-    if source.rules.collation_compares:
+    if source.rules.collations == "compare":
         return replace(column, type=f"{column.type} COLLATE {collation}")
     return replace(column, collation=collation)
 

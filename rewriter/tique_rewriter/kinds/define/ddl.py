@@ -74,7 +74,7 @@ def _kept_text(source: Source, tree: exp.Expr) -> str:
     left_out = set()
     if tree.args.get("concurrently"):
         place = source.find("CONCURRENTLY")
-        if not source.rules.index_parts:
+        if "concurrently" not in source.rules.indexes:
             raise source.unsupported("CONCURRENTLY", place)
         left_out.add(place)
     return kept_text(source, source.words, left_out)
@@ -105,8 +105,8 @@ def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
 
 def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     """Return the plan of CREATE [UNIQUE] INDEX on a managed table."""
-    is_unique = source.words[1].keyword == "UNIQUE"
-    if is_unique and not source.rules.unique_indexes:
+    is_unique, forms = source.words[1].keyword == "UNIQUE", source.rules.indexes
+    if is_unique and "unique" not in forms:
         raise source.unsupported(
             "CREATE UNIQUE INDEX",
             source.start,
@@ -126,16 +126,16 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     used = (
         {k for k, v in parameters.args.items() if v} if parameters is not None else {}
     )
-    if not columns or set(used) - {"columns", *source.rules.index_parts}:
+    if not columns or set(used) - {"columns", *forms}:
         raise source.unsupported("this form of CREATE INDEX", source.start)
     text = _kept_text(source, tree)
     is_computed = "where" in used
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
-        if isinstance(column, exp.Opclass) and source.rules.index_parts:
+        if isinstance(column, exp.Opclass) and "classes" in forms:
             column = column.this
         if not isinstance(column, exp.Column):
-            if source.rules.indexes_expressions:
+            if "expressions" in forms:
                 is_computed = True
                 continue
             raise source.unsupported(

@@ -56,9 +56,9 @@ def _schema(cursor: Cursor, catalog: Definitions, verb: str) -> Plan:
 
 
 def _rename_schema(source: Source) -> RenameSchema:
-    words, rules = source.words, source.rules
+    words, forms = source.words, source.rules.alterations
     match source.keywords(2):
-        case [_, "RENAME", "TO", _] if rules.renames_schemas:
+        case [_, "RENAME", "TO", _] if "schema name" in forms:
             before, after = source.identifier(words[2]), source.identifier(words[5])
         case _:
             raise source.unsupported("ALTER SCHEMA", words[0].start)
@@ -73,7 +73,7 @@ def _sequence(cursor: Cursor, catalog: Definitions, verb: str) -> DefineObjects:
     for schema, _ in names:
         check_writable(source, catalog, schema, source.start)
     if verb == "ALTER" and cursor.follows("RENAME TO"):
-        if source.rules.sequences_only_restart:
+        if "sequence" not in source.rules.alterations:
             raise source.unsupported("RENAME of a sequence", cursor.start)
         _rename(cursor)
     elif verb == "DROP":
@@ -101,7 +101,7 @@ def _check_options(cursor: Cursor, verb: str) -> None:
     elif keywords[-3:] == [*_OWNED, "NONE"]:
         words = words[:-3]
     changes = {word.keyword for word in words} - {"RESTART", "WITH", "-", "+"}
-    only_restarts = source.rules.sequences_only_restart and verb == "ALTER"
+    only_restarts = verb == "ALTER" and "sequence" not in source.rules.alterations
     if only_restarts and any(not word.isdigit() for word in changes):
         raise source.unsupported(
             "ALTER SEQUENCE of anything but RESTART",

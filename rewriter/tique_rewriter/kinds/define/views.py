@@ -305,20 +305,20 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
     UnsupportedSQL
         For any other change.
     """
-    forms, cursor = source.rules.alters_views, Cursor(source, number=2)
+    forms, cursor = source.rules.alterations, Cursor(source, number=2)
     cursor.accept("IF EXISTS")
     place = _view_name(cursor, catalog)
     match cursor.keywords:
-        case ["RENAME", "TO", _] if "RENAME TO" in forms:
+        case ["RENAME", "TO", _] if "view name" in forms:
             new = (place[0], source.identifier(cursor.rest[2]))
-        case ["SET", "SCHEMA", _] if "SET SCHEMA" in forms:
+        case ["SET", "SCHEMA", _] if "view schema" in forms:
             new = (source.identifier(cursor.rest[2]), place[1])
         case ["RENAME", "COLUMN", _, "TO", _] | [
             "RENAME",
             _,
             "TO",
             _,
-        ] if "RENAME COLUMN" in forms:
+        ] if "view column" in forms:
             new = place
         case _:
             raise source.unsupported(

@@ -87,7 +87,7 @@ def plan_prepare(source: Source) -> PrepareStatement:
             first.start,
             "it takes SELECT, INSERT, UPDATE and DELETE",
         )
-    original, place = source.lexed.original, source.place(first.start)[0]
+    original, place = source.lexed.original, source.lexed.original_position(first.start)
     # Blanks keep the places of what is refused in it.
     body = re.sub(r"[^\n]", " ", original[:place]) + original[place:]
     return PrepareStatement(0, (), name, types, body)

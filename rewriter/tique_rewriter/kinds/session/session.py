@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from tique_rewriter.errors import RewriteError, UnsupportedSQL
 from tique_rewriter.kinds.session.control import read_modes
 from tique_rewriter.plans.plan import ISOLATION, Plan
 from tique_rewriter.text.cursor import Cursor
 
 if TYPE_CHECKING:
+    from tique_rewriter.errors import AnyError, UnsupportedSQL
     from tique_rewriter.text.source import Source, Word
 
-
-_Error = TypeVar("_Error", bound=RewriteError)
 
 TIME_ZONE = "timezone"
 
@@ -270,7 +268,7 @@ def refused(source: Source, what: str, start: int, advice: str = "") -> Unsuppor
     return unread(source, source.unsupported(what, start, advice))
 
 
-def unread(source: Source, error: _Error) -> _Error:
+def unread(source: Source, error: AnyError) -> AnyError:
     """Return the error with the whole statement: the engine may understand it."""
     error.text = source.lexed.original.strip().rstrip("; \t\r\n")
     return error
