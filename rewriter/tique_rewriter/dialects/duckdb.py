@@ -104,6 +104,7 @@ RULES = Rules(
         **dict.fromkeys(["LOCALTIME", "CURRENT_LOCALTIME()"], ("TIMESTAMP", "TIME")),
         **dict.fromkeys(["LOCALTIMESTAMP", "CURRENT_LOCALTIMESTAMP()"], ("TIMESTAMP",)),
     },
+    constraints=frozenset({"check"}),
     crashing_windows=frozenset({"dense_rank"}),
     comma_may_end=True,
     conflict_needs_key=True,

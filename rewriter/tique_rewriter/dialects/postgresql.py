@@ -22,7 +22,7 @@ from sqlglot import expressions as exp
 from sqlglot.dialects.postgres import Postgres
 
 from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
-from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.dialects.rules import BY_NAME, STARS, Lexicon, Rules
 from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.define.identity import ALWAYS, BY_DEFAULT
 from tique_rewriter.kinds.registry import Registry
@@ -258,18 +258,12 @@ RULES = Rules(
         exp.Placeholder: ("? without a value before it", ("?",)),
     },
     refused_parts={
-        exp.Star: {
-            "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
-            "replace": ("* REPLACE", ("REPLACE",)),
-            "rename": ("* RENAME", ("RENAME",)),
-        },
+        exp.Star: STARS,
         exp.Insert: {
             "alternative": ("INSERT OR", ("OR",)),
             "by_name": ("INSERT BY NAME", ("BY",)),
         },
-        exp.SetOperation: {
-            "by_name": ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
-        },
+        exp.SetOperation: {"by_name": BY_NAME},
     },
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI", "POSITIONAL"}),
     fewer_values=True,
@@ -327,7 +321,7 @@ RULES = Rules(
     materializes=True,
     identities=frozenset({ALWAYS, BY_DEFAULT}),
     recursive_sees_all=True,
-    deferrable=True,
+    constraints=frozenset({"check", "deferrable"}),
     collations="sort",
     calls=frozenset({"set_config", "pg_notify"}),
     chains=True,

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 Construct = tuple[str, tuple[str, ...]]
 """A construct's name for a refusal, and the keywords that show its place."""
 
+STARS = {
+    "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
+    "replace": ("* REPLACE", ("REPLACE",)),
+    "rename": ("* RENAME", ("RENAME",)),
+}
+"""The parts of ``*`` that only DuckDB has."""
+
+BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
+"""The part of a set operation that only DuckDB has."""
+
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
@@ -140,10 +150,9 @@ class Rules:
     types
         Matches the types that a column may be given, as
         :func:`~tique_rewriter.local.values.normal_type` writes them; None for any.
-    checks
-        Whether the engine has CHECK constraints.
-    deferrable
-        Whether it has FOREIGN KEY constraints that are checked at commit.
+    constraints
+        "check" if the engine has CHECK constraints, "deferrable" if it has FOREIGN KEY
+        constraints that are checked at commit.
     extensions
         The extensions whose functions read no table, each with those of them that draw
         another value each time and may be called.
@@ -341,9 +350,8 @@ class Rules:
     lateral_functions: bool = True
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None
-    checks: bool = True
+    constraints: frozenset[str] = frozenset()
     collations: str = ""
-    deferrable: bool = False
     calls: frozenset[str] = frozenset()
     samples_rows: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -374,7 +374,7 @@ def read_constraints(
             if not nulls_equal:
                 draft.unique.append(key)
         elif cursor.accept("CHECK"):
-            if not source.rules.checks:
+            if "check" not in source.rules.constraints:
                 raise source.unsupported(
                     "CHECK", word.start, f"{source.rules.engine} has no such constraint"
                 )

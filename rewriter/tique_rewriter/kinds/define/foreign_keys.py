@@ -73,11 +73,11 @@ def read_clause(cursor: Cursor, name: str | None, columns: tuple[int, ...]) -> C
             is_deferrable = False
         elif cursor.accept("DEFERRABLE"):
             is_deferrable = True
-            if not source.rules.deferrable:
+            if "deferrable" not in source.rules.constraints:
                 raise source.unsupported("DEFERRABLE", start)
         elif mode := cursor.accept("INITIALLY DEFERRED", "INITIALLY IMMEDIATE"):
             clause.is_deferred = mode == "INITIALLY DEFERRED"
-            if clause.is_deferred and not source.rules.deferrable:
+            if clause.is_deferred and "deferrable" not in source.rules.constraints:
                 raise source.unsupported("DEFERRED", begin)
         else:
             break

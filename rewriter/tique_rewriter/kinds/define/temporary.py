@@ -19,7 +19,7 @@ from typing_extensions import override
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import CreateTableAs
 from tique_rewriter.kinds.define.definition import read_head
-from tique_rewriter.kinds.define.views import WithViews, plan_create_temporary_view
+from tique_rewriter.kinds.define.views import WithViews, checked_header, plan_body
 from tique_rewriter.plans.ddl_plans import (
     CreateTable,
     CreateTemporaryView,
@@ -173,7 +173,12 @@ def plan_temporary_view(
     _check_free(source, lasting, "view", name, word)
     home = lasting.default_schema if rules.views_look_at_home else None
     inside = WithViews(Lasting(definitions), rules, home)
-    return plan_create_temporary_view(source, WithViews(lasting, rules), inside)
+    header = checked_header(source, WithViews(lasting, rules))
+    plan_body(header, inside)
+    layout = source.words_text(source.words[header.after :])
+    return CreateTemporaryView(
+        0, (), name, layout, header.if_not_exists, header.replaces
+    )
 
 
 def plan_drop_temporary_views(

@@ -21,7 +21,7 @@ from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import before_data_clause
 from tique_rewriter.kinds.query.query import plan_query
-from tique_rewriter.plans.ddl_plans import CreateTemporaryView, DefineViews
+from tique_rewriter.plans.ddl_plans import DefineViews
 from tique_rewriter.plans.plan import Select, ViewQuery
 from tique_rewriter.safety.hidden_calls import check_hidden
 from tique_rewriter.safety.token_checks import OF_SEQUENCES
@@ -235,27 +235,6 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
         text = source.text[first : header.start] + body[header.start :]
         text += source.text[header.end : source.end]
     return DefineViews(0, (), text, (header.name,), creates=True)
-
-
-def plan_create_temporary_view(
-    source: Source, catalog: WithViews, inside: WithViews
-) -> CreateTemporaryView:
-    """Return the plan of CREATE TEMPORARY VIEW, without the words that make it so.
-
-    ``inside`` are the tables and views as its query sees them.
-
-    Raises
-    ------
-    RewriteError
-        As for its query as a statement of its own.
-    """
-    header = checked_header(source, catalog)
-    plan_body(header, inside)
-    layout = source.words_text(source.words[header.after :])
-    _, name = header.name
-    return CreateTemporaryView(
-        0, (), name, layout, header.if_not_exists, header.replaces
-    )
 
 
 def checked_header(source: Source, catalog: WithViews) -> Header:
