@@ -23,6 +23,7 @@ from tique_rewriter.errors import (
     UnsupportedSQL,
     error_at,
 )
+from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.tokens import OwnTokens, Uncertain
 from tique_rewriter.tree.ancestors import Ancestors
 from tique_rewriter.tree.readable import readable
@@ -135,6 +136,12 @@ class Source:
         """The members of each WITH list of the tree by their folded names."""
         self.with_lists = Ancestors(_has_to_do_with_lists)
         """The nodes that have a WITH list, are one or are a member of one."""
+
+    @classmethod
+    def of_text(cls, text: str, rules: Rules) -> Source:
+        """Return a text that has no placeholders."""
+        lexed = number_placeholders(text, has_parameters=False, lexicon=rules.lexicon)
+        return cls(lexed, rules)
 
     def parse(self) -> exp.Expr:
         """Parse the statement into its syntax tree, with names as the engine reads them.

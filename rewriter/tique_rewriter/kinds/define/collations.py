@@ -11,6 +11,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tique_rewriter.text.names import quote
+
 if TYPE_CHECKING:
     from tique_rewriter.schema import Column
     from tique_rewriter.text.cursor import Cursor
@@ -49,4 +51,4 @@ def collated(source: Source, column: Column, collation: str) -> Column:
 
 
 def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN.fullmatch(name) else quote(name)

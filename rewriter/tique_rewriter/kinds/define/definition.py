@@ -31,30 +31,13 @@ if TYPE_CHECKING:
     from tique_rewriter.text.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence", ROW_NUMBER)
-_REFUSED_CONSTRAINTS = {
-    "COLLATE": "COLLATE",
-    "USING": "USING",
-    "EXCLUDE": "EXCLUDE",
-    "LIKE": "LIKE",
-    "STORAGE": "STORAGE",
-    "COMPRESSION": "COMPRESSION",
-}
-_CONSTRAINTS = frozenset(
-    {
-        "NOT",
-        "NULL",
-        "PRIMARY",
-        "UNIQUE",
-        "CHECK",
-        "DEFAULT",
-        "CONSTRAINT",
-        "REFERENCES",
-        "FOREIGN",
-        "AUTO_INCREMENT",
-        "GENERATED",
-        "AS",
-    }
-) | frozenset(_REFUSED_CONSTRAINTS)
+_REFUSED_CONSTRAINTS = frozenset(
+    {"COLLATE", "USING", "EXCLUDE", "LIKE", "STORAGE", "COMPRESSION"}
+)
+_CONSTRAINTS = _REFUSED_CONSTRAINTS.union(
+    ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "CONSTRAINT", "AS"),
+    ("REFERENCES", "FOREIGN", "AUTO_INCREMENT", "GENERATED"),
+)
 TABLE_CONSTRAINTS = frozenset(
     {"PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN", "EXCLUDE", "LIKE"}
 )
@@ -306,9 +289,7 @@ def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
         and not accept_identity(Cursor(source, constraints))
         and read_collation(Cursor(source, constraints)) is None
     ):
-        raise source.unsupported(
-            _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
-        )
+        raise source.unsupported(constraints[0].keyword, constraints[0].start)
     if makes_generated(source, constraints):
         place = len(draft.columns) + len(draft.generated)
         draft.taken.add(name.lower())
@@ -354,12 +335,11 @@ def read_constraints(
             if (collation := read_collation(cursor)) is not None:
                 if not draft.computes(source.identifier(column)):
                     position = position_of(source, draft, column)
-                    draft.columns[position] = collated(
-                        source, draft.columns[position], collation
-                    )
+                    changed = collated(source, draft.columns[position], collation)
+                    draft.columns[position] = changed
                 continue
         if word.keyword in _REFUSED_CONSTRAINTS:
-            raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
+            raise source.unsupported(word.keyword, word.start)
         if cursor.left > 2 and cursor.accept("CONSTRAINT"):
             name = cursor.name()
             continue
@@ -391,11 +371,16 @@ def read_constraints(
             raise cursor.unexpected(f"in {source.words[0].keyword} TABLE")
         elif cursor.accept("NOT NULL"):
             if not draft.computes(source.identifier(column)):
-                _change(source, draft, column, not_null=True)
+                position = position_of(source, draft, column)
+                changed = replace(draft.columns[position], not_null=True)
+                draft.columns[position] = changed
         elif cursor.left > 1 and cursor.accept("DEFAULT"):
             expression = _default(cursor)
             check_calls(source, expression)
-            _change(source, draft, column, default=source.words_text(expression))
+            default = source.words_text(expression)
+            position = position_of(source, draft, column)
+            changed = replace(draft.columns[position], default=default)
+            draft.columns[position] = changed
         elif cursor.follows("REFERENCES"):
             own = (position_of(source, draft, column),)
             _read_reference(cursor, draft, begin, name, own)
@@ -411,21 +396,6 @@ def _read_reference(
     clause = read_clause(cursor, name, columns)
     clause.words = cursor.words[begin : cursor.number]
     draft.references.append(clause)
-
-
-def _change(
-    source: Source,
-    draft: Draft,
-    word: Word,
-    *,
-    not_null: bool = False,
-    default: str | None = None,
-) -> None:
-    position = position_of(source, draft, word)
-    old = draft.columns[position]
-    draft.columns[position] = replace(
-        old, not_null=old.not_null or not_null, default=default or old.default
-    )
 
 
 def _default(cursor: Cursor) -> list[Word]:

@@ -15,7 +15,6 @@ from tique_rewriter.plans.ddl_plans import DefineObjects
 from tique_rewriter.safety.token_checks import check_calls
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import check_not_attached, check_reserved, check_writable
-from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
 from tique_rewriter.tree.scalars import split
 
@@ -199,8 +198,7 @@ def _check_range(cursor: Cursor) -> None:
 def _check_alias(source: Source, words: list[Word]) -> None:
     """Refuse what the parser does not read as one type: the words of a column's."""
     text = f"SELECT CAST(NULL AS {source.words_text(words)})"
-    lexed = number_placeholders(text, "pyformat", False, lexicon=source.rules.lexicon)
-    tree = Source(lexed, source.rules).parse()
+    tree = Source.of_text(text, source.rules).parse()
     parts = tree.args.get("expressions") or [tree]
     is_type = isinstance(parts[0], exp.Cast) and parts[0].find(exp.Query) is None
     if len(parts) > 1 or not is_type or tree.args.get("from_"):

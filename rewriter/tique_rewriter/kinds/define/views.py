@@ -30,7 +30,6 @@ from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
 from tique_rewriter.text.names import check_reserved, check_writable, expect_exact
-from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_TABLES = 1000
 """How many places that read tables a view's query may have, with those of its views."""
-
-_AS_WRITTEN = "pyformat"
 
 
 class WithViews(DerivedDefinitions):
@@ -66,7 +63,7 @@ class WithViews(DerivedDefinitions):
         above: tuple[int, ...] = (),
     ) -> None:
         super().__init__(catalog)
-        self._rules = rules
+        self.rules = rules
         self._home = home
         self._above = above
         self._queries: tuple[int, dict[int, ViewQuery]] = (-1, {})
@@ -112,9 +109,9 @@ class WithViews(DerivedDefinitions):
 
         A view names no temporary table: it means the same to every connection.
         """
-        home = schema if self._rules.views_look_at_home else None
+        home = schema if self.rules.views_look_at_home else None
         above = (*self._above, *above)
-        found = WithViews(self._below.lasting, self._rules, home, above)
+        found = WithViews(self._below.lasting, self.rules, home, above)
         found._queries = self._queries
         return found
 
@@ -133,7 +130,7 @@ class WithViews(DerivedDefinitions):
         found = ViewQuery(select, names, _bare_names(header, select, inside))
         if _weight(found) > _MOST_TABLES:
             raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
-        if self._rules.views_look_at_home:
+        if self.rules.views_look_at_home:
             self._expect_functions_of_the_path(view, inside)
         self.expect_one_meaning(header, table, select)
         return found
@@ -163,13 +160,13 @@ class WithViews(DerivedDefinitions):
             It does.
         """
         lasting = self._below.lasting
-        if not self._rules.views_look_at_home or lasting.usual is lasting:
+        if not self.rules.views_look_at_home or lasting.usual is lasting:
             return
         above = (*self._above, table.id)
-        usual = WithViews(lasting.usual, self._rules, above=self._above)
+        usual = WithViews(lasting.usual, self.rules, above=self._above)
         others = [usual.inside(table.schema, table.id)]
         if table.is_temporary:
-            others.append(WithViews(lasting, self._rules, above=above))
+            others.append(WithViews(lasting, self.rules, above=above))
         is_first = table.schema.lower() == self.default_schema.lower()
         is_first = is_first and not table.is_temporary
         with suppress(UnknownTable):
@@ -181,11 +178,6 @@ class WithViews(DerivedDefinitions):
             "a name in it that has no schema means something else along this search "
             "path: write the schema in the view, or take the path back"
         )
-
-    @property
-    def rules(self) -> Rules:
-        """The engine's dialect."""
-        return self._rules
 
     @override
     def _place_of(self, schema: str | None, name: str) -> str | None:
@@ -343,11 +335,7 @@ def _read_header(source: Source, catalog: Definitions) -> Header:
 
 
 def _definition(view: View, inside: WithViews) -> Header:
-    rules = inside.rules
-    lexed = number_placeholders(
-        view.definition, _AS_WRITTEN, False, lexicon=rules.lexicon
-    )
-    return _read_header(Source(lexed, rules), inside)
+    return _read_header(Source.of_text(view.definition, inside.rules), inside)
 
 
 def _names_more_than_tables(source: Source) -> bool:
@@ -374,13 +362,8 @@ def _body(header: Header) -> Source:
     """Return a view's query; all places stay as they are in the definition."""
     text, rules = header.source.text, header.source.rules
     blank = re.sub(r"[^\n]", " ", text[: header.start])
-    lexed = number_placeholders(
-        blank + text[header.start : header.end],
-        _AS_WRITTEN,
-        False,
-        lexicon=rules.lexicon,
-    )
-    return without_schemas(Source(lexed, rules))
+    text = blank + text[header.start : header.end]
+    return without_schemas(Source.of_text(text, rules))
 
 
 def plan_body(header: Header, catalog: WithViews) -> Select:

@@ -24,7 +24,6 @@ from tique_rewriter.kinds.session.session import (
 from tique_rewriter.plans.plan import Plan, Select
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import PRIVATE_SCHEMA, quote
-from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
@@ -241,8 +240,7 @@ def _planned(source: Source, text: str, catalog: Catalog) -> Select:
     """Plan a query of ours, in which the engine's relations show no part of tique."""
     if "(SHOW " in text or text.startswith("SHOW "):
         return _fixed(text)
-    lexed = number_placeholders(text, "qmark", lexicon=source.rules.lexicon)
-    return plan_query(Source(lexed, source.rules), catalog)
+    return plan_query(Source.of_text(text, source.rules), catalog)
 
 
 def _fixed(text: str) -> Select:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.kinds.session.control import read_modes
 from tique_rewriter.plans.plan import ISOLATION, Plan
 from tique_rewriter.text.cursor import Cursor
+from tique_rewriter.text.names import quote
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import AnyError, UnsupportedSQL
@@ -192,7 +193,7 @@ def plan_use(source: Source) -> SetSetting:
     while not parts or cursor.accept("."):
         (name,) = values_of(source, "schema", [cursor.take()])
         special = {".", ",", '"'}.intersection(name)
-        parts.append('"' + name.replace('"', '""') + '"' if special else name)
+        parts.append(quote(name) if special else name)
     finish(cursor)
     return SetSetting(0, (), "schema", (".".join(parts),))
 
