@@ -262,15 +262,13 @@ class Lasting(DerivedDefinitions):
             places.append(None)
         for place in places:
             found, view = seen.named(place, name), seen.view(place, name)
-            if found is not None and found.is_temporary:
-                raise _in_the_way("table", name)
-            if view is not None and view.table.is_temporary:
-                raise _in_the_way("view", name)
+            for kind, table in (
+                ("table", found),
+                ("view", view.table if view else None),
+            ):
+                if table is not None and table.is_temporary:
+                    raise UnsupportedSQL(
+                        f'this statement is not supported while "{name}" is a temporary '
+                        f"{kind} of this connection: drop it first"
+                    )
         return schema
-
-
-def _in_the_way(kind: str, name: str) -> UnsupportedSQL:
-    return UnsupportedSQL(
-        f'this statement is not supported while "{name}" is a temporary {kind} of this '
-        "connection: drop it first"
-    )
