@@ -6,7 +6,11 @@ value of a parameter.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from typing_extensions import override
+
+AnyError = TypeVar("AnyError", bound="RewriteError")
 
 
 class RewriteError(Exception):
@@ -91,6 +95,19 @@ class AlwaysGenerated(RewriteError):
 
 class ParameterError(RewriteError):
     """Parameters that do not fit the placeholders (``ProgrammingError``)."""
+
+
+def error_at(
+    kind: type[AnyError], what: str, text: str, position: int, advice: str = ""
+) -> AnyError:
+    """Return an exception with the problem at ``position`` of a text and its remedy."""
+    line, column = line_and_column(text, position)
+    message = f"{what} at line {line}, column {column}"
+    if kind is UnsupportedSQL:
+        message += " is not supported"
+    if advice:
+        message += f"; {advice}"
+    return kind(message, position, line, column)
 
 
 def line_and_column(text: str, position: int) -> tuple[int, int]:

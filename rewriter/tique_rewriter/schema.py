@@ -416,6 +416,22 @@ class DerivedDefinitions(Definitions):
         return self._below.database
 
     @override
+    def find(self, schema: str | None, name: str) -> Table | None:
+        return self._below.find(self._place_of(schema, name), name)
+
+    @override
+    def named(self, schema: str | None, name: str) -> Table | None:
+        return self._below.named(self._place_of(schema, name), name)
+
+    @override
+    def view(self, schema: str | None, name: str) -> View | None:
+        return self._below.view(self._place_of(schema, name), name)
+
+    def _place_of(self, schema: str | None, name: str) -> str | None:
+        """Return the schema in which the others look for a name."""
+        return schema
+
+    @override
     def may_call(self, schema: str | None, name: str) -> bool:
         return self._below.may_call(schema, name)
 

@@ -41,47 +41,22 @@ class WholeDuckDB(DuckDB):
         }
 
 
-_TABLE_FUNCTIONS = (
-    "generate_series",
-    "range",
-    "unnest",
-    "repeat",
-    "repeat_row",
-    "generate_subscripts",
-    "glob",
-    "read_csv",
-    "read_csv_auto",
-    "read_parquet",
-    "parquet_scan",
-    "read_json",
-    "read_json_auto",
-    "read_json_objects",
-    "read_json_objects_auto",
-    "read_ndjson",
-    "read_ndjson_auto",
-    "read_ndjson_objects",
-    "read_text",
-    "read_blob",
-    "read_xlsx",
-    "sniff_csv",
-    "parquet_metadata",
-    "parquet_schema",
-    "parquet_file_metadata",
-    "parquet_kv_metadata",
-    "json_each",
-    "json_tree",
-    "regexp_split_to_table",
-    "string_split_to_table",
-    "pg_timezone_names",
-    "icu_calendar_names",
-    "sql_auto_complete",
-    "test_all_types",
-    "pragma_version",
-    "pragma_platform",
-    "pragma_database_size",
-    "pragma_user_agent",
-    "pragma_collations",
-)
+_TABLE_FUNCTIONS = """
+generate_series range unnest repeat repeat_row generate_subscripts glob read_csv
+read_csv_auto read_parquet parquet_scan read_json read_json_auto read_json_objects
+read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_text
+read_blob read_xlsx sniff_csv parquet_metadata parquet_schema parquet_file_metadata
+parquet_kv_metadata json_each json_tree regexp_split_to_table string_split_to_table
+pg_timezone_names icu_calendar_names sql_auto_complete test_all_types pragma_version
+pragma_platform pragma_database_size pragma_user_agent pragma_collations
+"""
+
+_REFUSED_FUNCTIONS = """
+query query_table checkpoint force_checkpoint json_execute_serialized_sql
+pragma_table_info pragma_storage_info pragma_show from_substrait from_substrait_json
+stats current_query current_query_id write_log txid_current current_transaction_id
+ago pg_postmaster_start_time pg_conf_load_time
+"""
 
 _SIGN = "[-+*/<>=~!@^&|%]"
 
@@ -103,10 +78,7 @@ RULES = Rules(
             after_number=r"""[\d_.$'"eE]""",
         ),
         interesting=re.compile(r"""['"$%?]|--|/\*"""),
-        strings={
-            "": re.compile(r"'(?:[^']|'')*'"),
-            "e": re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL),
-        },
+        strings={"": re.compile(DOUBLED), "e": re.compile(ESCAPED)},
         line_comments=frozenset({"--"}),
         line_end=re.compile(r"[\n\r]|\Z"),
         dollar_quotes=True,
@@ -121,26 +93,9 @@ RULES = Rules(
     system_schemas=frozenset({"information_schema", "pg_catalog"}),
     system_relations=re.compile(r"duckdb_logs|pragma_\w+"),
     files=re.compile(r".*\.(parquet|csv|tsv|txt|json|jsonl|ndjson)(\.gz|\.zst)?", re.S),
-    table_functions=re.compile("|".join((*_TABLE_FUNCTIONS, *FUNCTIONS))),
+    table_functions=re.compile("|".join((*_TABLE_FUNCTIONS.split(), *FUNCTIONS))),
     function_schemas=None,
-    refused_functions=frozenset(
-        [
-            "query",
-            "query_table",
-            "checkpoint",
-            "force_checkpoint",
-            "json_execute_serialized_sql",
-            "pragma_table_info",
-            "pragma_storage_info",
-            "pragma_show",
-            "from_substrait",
-            "from_substrait_json",
-            "stats",
-            *("current_query", "current_query_id", "write_log"),
-            *("txid_current", "current_transaction_id"),
-            *("ago", "pg_postmaster_start_time", "pg_conf_load_time"),
-        ]
-    ),
+    refused_functions=frozenset(_REFUSED_FUNCTIONS.split()),
     moments={
         **dict.fromkeys(["CURRENT_TIMESTAMP", "NOW()"], ()),
         **dict.fromkeys(["GET_CURRENT_TIMESTAMP()", "TRANSACTION_TIMESTAMP()"], ()),
@@ -149,13 +104,13 @@ RULES = Rules(
         **dict.fromkeys(["LOCALTIME", "CURRENT_LOCALTIME()"], ("TIMESTAMP", "TIME")),
         **dict.fromkeys(["LOCALTIMESTAMP", "CURRENT_LOCALTIMESTAMP()"], ("TIMESTAMP",)),
     },
+    constraints=frozenset({"check"}),
     crashing_windows=frozenset({"dense_rank"}),
     comma_may_end=True,
     conflict_needs_key=True,
     names_by_text=True,
     views_look_at_home=True,
     definable_types=frozenset({"TYPE", "ALIAS"}),
-    alters_views=frozenset({"RENAME TO"}),
     unknown_functions=frozenset({"reduce"}),
     maintains=frozenset({"all tables"}),
     own_extensions=frozenset({"core_functions", "icu", "json", "parquet"}),
@@ -163,9 +118,8 @@ RULES = Rules(
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
     allowed_parts=frozenset({"pivots", "sample", "key_expressions", "catalog"}),
     inserts_by_position=True,
-    indexes_expressions=True,
-    collates=True,
-    collation_compares=True,
+    indexes=frozenset({"unique", "expressions"}),
+    collations="compare",
     generated=True,
     copies_generated=True,
     with_changes=True,
@@ -173,7 +127,7 @@ RULES = Rules(
     row_assignments=frozenset({"row", "value"}),
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
-    alterations=frozenset({"type"}),
+    alterations=frozenset({"type", "view name", "sequence"}),
     type_spellings={
         **dict.fromkeys(["REAL", "FLOAT4"], "FLOAT"),
         **dict.fromkeys(["DOUBLE PRECISION", "FLOAT8"], "DOUBLE"),

@@ -41,25 +41,14 @@ _FUNCTIONS = {
     "duckdb_views": _SCHEMA,
 }
 
-_WHOLE = (
-    "duckdb_approx_database_count",
-    "duckdb_available_metrics",
-    "duckdb_coordinate_systems",
-    "duckdb_databases",
-    "duckdb_dialects",
-    "duckdb_extension_repositories",
-    "duckdb_external_file_cache",
-    "duckdb_external_resource_types",
-    "duckdb_external_resources",
-    "duckdb_grammar_extensions",
-    "duckdb_keywords",
-    "duckdb_optimizers",
-    "duckdb_secret_type_parameters",
-    "duckdb_secret_types",
-    "duckdb_secrets",
-    "duckdb_settings",
-    "duckdb_variables",
-)
+_WHOLE = """
+duckdb_approx_database_count duckdb_available_metrics duckdb_coordinate_systems
+duckdb_databases duckdb_dialects duckdb_extension_repositories
+duckdb_external_file_cache duckdb_external_resource_types duckdb_external_resources
+duckdb_grammar_extensions duckdb_keywords duckdb_optimizers
+duckdb_secret_type_parameters duckdb_secret_types duckdb_secrets duckdb_settings
+duckdb_variables
+"""
 """Table functions that tell nothing of tables, statements and memory."""
 
 _VIEWS = {
@@ -125,5 +114,5 @@ LISTINGS = {
 }
 """As :attr:`~tique_rewriter.dialects.Rules.listings` has them."""
 
-FUNCTIONS = (*_FUNCTIONS, *_WHOLE)
+FUNCTIONS = (*_FUNCTIONS, *_WHOLE.split())
 """The table functions among these, and others that may be called."""

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer
 
 from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
-from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.dialects.rules import BY_NAME, STARS, Lexicon, Rules
 from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.define.identity import ALWAYS, AUTO_INCREMENT
 from tique_rewriter.kinds.registry import Registry
@@ -56,8 +56,7 @@ class MonetDB(Postgres):
         } | {"SAMPLE": TokenType.TABLE_SAMPLE}
 
 
-_ESCAPED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
-_DOUBLED = re.compile(r"'(?:[^']|'')*'")
+_DOUBLED, _ESCAPED = re.compile(DOUBLED), re.compile(ESCAPED)
 
 _TYPES = (
     "TINYINT|SMALLINT|INT|INTEGER|MEDIUMINT|BIGINT|HUGEINT",
@@ -73,7 +72,7 @@ _TYPES = (
     r"UUID|JSON|URL(?:\(\d+\))?|INET",
     "SERIAL|BIGSERIAL",
 )
-_BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
+
 RULES = Rules(
     name="monetdb",
     engine="MonetDB",
@@ -123,13 +122,9 @@ RULES = Rules(
     refused_parts={
         exp.Insert: {"by_name": ("INSERT BY NAME", ("BY",))},
         exp.Delete: {"using": ("DELETE … USING", ("USING",))},
-        exp.Star: {
-            "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
-            "replace": ("* REPLACE", ("REPLACE",)),
-            "rename": ("* RENAME", ("RENAME",)),
-        },
+        exp.Star: STARS,
         exp.Distinct: {"on": ("DISTINCT ON", ("DISTINCT",))},
-        exp.SetOperation: {"by_name": _BY_NAME},
+        exp.SetOperation: {"by_name": BY_NAME},
         exp.CTE: {"materialized": ("MATERIALIZED", ("MATERIALIZED",))},
     },
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI"}),
@@ -138,8 +133,6 @@ RULES = Rules(
     unknown_functions=frozenset({"bit_and", "bit_or", "bit_xor"}),
     draws=frozenset({"phrase"}),
     types=re.compile("|".join(_TYPES)),
-    checks=False,
-    unique_indexes=False,
     merges=frozenset({"matched"}),
     default_may_lack=False,
     exact_quoted_names=True,
@@ -148,7 +141,6 @@ RULES = Rules(
     distinct_needs_names=True,
     truncates=frozenset({"options"}),
     likes=frozenset({"LIKE"}),
-    sequences_only_restart=True,
     serials={"SERIAL": "INTEGER", "BIGSERIAL": "BIGINT"},
     serial_is_key=True,
     identities=frozenset({ALWAYS, AUTO_INCREMENT}),

@@ -51,23 +51,10 @@ _LISTED = {
     "describe_comments": f"id NOT IN {_OWN}",
     "table_partitions": _PARTS,
 }
-_WHOLE = (
-    "auths",
-    "db_user_info",
-    "dependency_types",
-    "environment",
-    "roles",
-    "types",
-    "user_role",
-    "users",
-    "keywords",
-    "function_languages",
-    "function_types",
-    "index_types",
-    "key_types",
-    "privilege_codes",
-    "table_types",
-)
+_WHOLE = """
+auths db_user_info dependency_types environment roles types user_role users keywords
+function_languages function_types index_types key_types privilege_codes table_types
+"""
 REFUSED = (
     "bbp|fkey_actions",
     r"dependenc(?!ies$|y_types$)\w+|describe_(?!constraints$|tables$|comments$)\w+",
@@ -79,7 +66,7 @@ REFUSED = (
 """Relations that show tique's objects, sessions and statements, or might."""
 
 LISTINGS = {
-    **{f"sys.{name}": "" for name in _WHOLE},
+    **{f"sys.{name}": "" for name in _WHOLE.split()},
     **{
         f"sys.{name}": f"SELECT * FROM sys.{name} WHERE {shown}"
         for name, shown in _LISTED.items()

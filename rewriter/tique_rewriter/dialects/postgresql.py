@@ -22,7 +22,7 @@ from sqlglot import expressions as exp
 from sqlglot.dialects.postgres import Postgres
 
 from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
-from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.dialects.rules import BY_NAME, STARS, Lexicon, Rules
 from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.define.identity import ALWAYS, BY_DEFAULT
 from tique_rewriter.kinds.registry import Registry
@@ -151,6 +151,12 @@ xmlpi xmlroot xmlserialize xmltable
 """Words and types after which a bracket may open: none can be the name of a function
 of the application's own, or none is likely to be."""
 
+LITERAL_TYPES = """
+box cidr line lseg path circle polygon macaddr macaddr8 tsvector tsquery pg_lsn
+regclass regtype oid citext hstore varbit
+"""
+"""Types that may stand before a string and that the parser does not know there."""
+
 
 class PostgreSQL(Postgres):
     """sqlglot's Postgres without the words that PostgreSQL does not have."""
@@ -167,8 +173,7 @@ class PostgreSQL(Postgres):
         }
 
 
-_DOUBLED = re.compile(r"'(?:[^']|'')*'")
-_ESCAPED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_DOUBLED, _ESCAPED = re.compile(DOUBLED), re.compile(ESCAPED)
 _PADDED = re.compile(r"(?:CHAR|CHARACTER|NCHAR|NATIONAL CHAR(?:ACTER)?)(?:\((\d+)\))?")
 _UNBOUNDED = re.compile(r"(?:NUMERIC|DECIMAL|DEC)|BPCHAR")
 _SERIALS = {
@@ -227,7 +232,6 @@ RULES = Rules(
     ),
     default_schema="public",
     temporary_schema="pg_temp",
-    renames_schemas=True,
     ends_temporaries=("PRESERVE ROWS", "DELETE ROWS", "DROP"),
     queries=frozenset({"SELECT", "VALUES", "TABLE", "("}),
     listings=LISTINGS,
@@ -254,18 +258,12 @@ RULES = Rules(
         exp.Placeholder: ("? without a value before it", ("?",)),
     },
     refused_parts={
-        exp.Star: {
-            "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
-            "replace": ("* REPLACE", ("REPLACE",)),
-            "rename": ("* RENAME", ("RENAME",)),
-        },
+        exp.Star: STARS,
         exp.Insert: {
             "alternative": ("INSERT OR", ("OR",)),
             "by_name": ("INSERT BY NAME", ("BY",)),
         },
-        exp.SetOperation: {
-            "by_name": ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
-        },
+        exp.SetOperation: {"by_name": BY_NAME},
     },
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI", "POSITIONAL"}),
     fewer_values=True,
@@ -310,37 +308,25 @@ RULES = Rules(
     longest_name=63,
     hidden_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
     typed_rows=True,
-    indexes_expressions=True,
-    index_parts=frozenset({"using", "include", "where"}),
+    indexes=frozenset(
+        (
+            *("unique", "expressions", "concurrently", "classes"),
+            *("using", "include", "where"),
+        )
+    ),
     conflict_computes_keys=True,
     restarts_identities=True,
     serials=_SERIALS,
     definable_types=frozenset({"TYPE", "DOMAIN", "COMPOSITE"}),
-    alters_views=frozenset({"RENAME TO", "RENAME COLUMN", "SET SCHEMA"}),
     materializes=True,
     identities=frozenset({ALWAYS, BY_DEFAULT}),
     recursive_sees_all=True,
-    deferrable=True,
-    collates=True,
-    sets_by_query=True,
-    notifies=True,
+    constraints=frozenset({"check", "deferrable"}),
+    collations="sort",
+    calls=frozenset({"set_config", "pg_notify"}),
     chains=True,
     plain_objects=frozenset({"json_object"}),
-    literal_types=frozenset(
-        (
-            *("box", "cidr", "line", "lseg", "path", "circle", "polygon", "macaddr"),
-            *(
-                "macaddr8",
-                "tsvector",
-                "tsquery",
-                "pg_lsn",
-                "regclass",
-                "regtype",
-                "oid",
-            ),
-            *("citext", "hstore", "varbit"),
-        )
-    ),
+    literal_types=frozenset(LITERAL_TYPES.split()),
     samples_rows=True,
     phrases=frozenset(
         (
@@ -370,7 +356,8 @@ RULES = Rules(
         [
             *("several", "only", "type"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
-            *("own owner", "not valid", "using index"),
+            *("own owner", "not valid", "using index", "schema name", "sequence"),
+            *("view name", "view column", "view schema"),
         ]
     ),
     keeps_referencing=False,

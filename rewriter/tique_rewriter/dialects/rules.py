@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 Construct = tuple[str, tuple[str, ...]]
 """A construct's name for a refusal, and the keywords that show its place."""
 
+STARS = {
+    "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
+    "replace": ("* REPLACE", ("REPLACE",)),
+    "rename": ("* RENAME", ("RENAME",)),
+}
+"""The parts of ``*`` that only DuckDB has."""
+
+BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
+"""The part of a set operation that only DuckDB has."""
+
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
@@ -107,8 +117,6 @@ class Rules:
     first_rows_stay
         Whether ON COMMIT DELETE ROWS leaves the rows of the transaction that created the
         table, until another one changes it.
-    renames_schemas
-        Whether ALTER SCHEMA … RENAME TO renames one with all that is in it.
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
         query that shows the rows of each that are there natively; empty for all rows.
@@ -142,19 +150,17 @@ class Rules:
     types
         Matches the types that a column may be given, as
         :func:`~tique_rewriter.local.values.normal_type` writes them; None for any.
-    checks
-        Whether the engine has CHECK constraints.
-    deferrable
-        Whether it has FOREIGN KEY constraints that are checked at commit.
+    constraints
+        "check" if the engine has CHECK constraints, "deferrable" if it has FOREIGN KEY
+        constraints that are checked at commit.
     extensions
         The extensions whose functions read no table, each with those of them that draw
         another value each time and may be called.
     samples_rows
         Whether rows of TABLESAMPLE are chosen one by one, as the engine samples no query.
-    notifies
-        Whether it has NOTIFY, and the function ``pg_notify`` that does the same.
-    sets_by_query
-        Whether the function ``set_config`` does what SET does.
+    calls
+        Functions that do, called as a whole query, what a statement does: ``set_config``
+        is SET, ``pg_notify`` is NOTIFY.
     chains
         Whether COMMIT and ROLLBACK may begin another transaction, AND CHAIN.
     default_may_lack
@@ -193,18 +199,14 @@ class Rules:
         Whether a table's row is a value of the table's own type, and ``table.name`` may
         be a call of a function with it; and whether columns may be selected that are
         not grouped by where the table's key is.
-    indexes_expressions
-        Whether an index may be on expressions.
-    index_parts
-        The parser's names of the parts that an index may have besides columns; if any,
-        columns may have operator classes. With "where" there may be expressions too: the
-        engine's staging table refuses a row for which one fails (P4).
-    unique_indexes
-        Whether CREATE UNIQUE INDEX keeps duplicates out.
-    collates
-        Whether columns may have collations of their own.
-    collation_compares
-        Whether a collation says which texts are equal, and is a part of a column's type.
+    indexes
+        The forms of CREATE INDEX: "unique" if UNIQUE keeps duplicates out, "expressions",
+        "concurrently", operator "classes" of columns, and the parser's names of the parts
+        that an index may have besides columns. With "where" there may be expressions too:
+        the engine's staging table refuses a row for which one fails (P4).
+    collations
+        What collations of columns do: "sort"; or "compare" if they say which texts are
+        equal, and are a part of a column's type. Empty if columns may have none.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
     restarts_identities
@@ -284,13 +286,13 @@ class Rules:
         Whether RETURNING may name columns of relations that UPDATE … FROM or
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
-        The forms of ALTER TABLE that it has: "several" changes in a statement, "only",
+        The forms of ALTER that it has. Of tables: "several" changes in a statement, "only",
         "not valid" (constraints), "using index" (UNIQUE), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
+        Of views: "view name", "view column", "view schema". "schema name" renames a schema
+        with all that is in it. Without "sequence" it crashes at anything but RESTART.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
-    alters_views
-        What ALTER VIEW changes: "RENAME TO", "RENAME COLUMN", "SET SCHEMA".
     materializes
         Whether it has materialized views.
     changes_views
@@ -315,8 +317,6 @@ class Rules:
         TYPE if it has CREATE TYPE … AS ENUM, DOMAIN if it has CREATE DOMAIN, ALIAS if a
         type can be a name of any other that values and columns have, COMPOSITE if it has
         CREATE TYPE … AS with a list of attributes.
-    sequences_only_restart
-        Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.local.values.kind_of` would take it for another engine's.
@@ -347,16 +347,12 @@ class Rules:
     refused_joins: frozenset[str] = frozenset()
     crashing_windows: frozenset[str] = frozenset()
     first_rows_stay: bool = False
-    renames_schemas: bool = False
     lateral_functions: bool = True
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None
-    checks: bool = True
-    collates: bool = False
-    collation_compares: bool = False
-    deferrable: bool = False
-    sets_by_query: bool = False
-    notifies: bool = False
+    constraints: frozenset[str] = frozenset()
+    collations: str = ""
+    calls: frozenset[str] = frozenset()
     samples_rows: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chains: bool = False
@@ -373,9 +369,7 @@ class Rules:
     longest_name: int = 0
     hidden_columns: frozenset[str] = frozenset()
     typed_rows: bool = False
-    index_parts: frozenset[str] = frozenset()
-    indexes_expressions: bool = False
-    unique_indexes: bool = True
+    indexes: frozenset[str] = frozenset()
     comma_may_end: bool = False
     restarts_identities: bool = False
     conflict_computes_keys: bool = False
@@ -411,7 +405,6 @@ class Rules:
     returns_joined: bool = False
     alterations: frozenset[str] = frozenset()
     keeps_referencing: bool = True
-    alters_views: frozenset[str] = frozenset()
     materializes: bool = False
     changes_views: bool = False
     truncates: frozenset[str] = frozenset()
@@ -421,7 +414,6 @@ class Rules:
     serial_is_key: bool = False
     identities: frozenset[str] = frozenset()
     definable_types: frozenset[str] = frozenset()
-    sequences_only_restart: bool = False
     column_type: Callable[[str], str] = str
     type_spellings: Mapping[str, str] = field(default_factory=dict)
 

@@ -42,7 +42,6 @@ from tique_rewriter.kinds.define.views import (
 )
 from tique_rewriter.kinds.registry import Kind, phrases
 from tique_rewriter.text.cursor import Cursor
-from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from tique_rewriter.kinds.registry import Tag
     from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Catalog
+    from tique_rewriter.text.source import Source
 
 
 def _create_table(source: Source, planner: Planner) -> Plan:
@@ -65,10 +65,7 @@ def _plan_table(source: Source, planner: Planner, catalog: Catalog) -> Plan:
 
 def _create_unlogged(source: Source, planner: Planner) -> Plan:
     """Plan CREATE TABLE, without the word: the table's versions are in the log."""
-    word = source.words[1]
-    blank = " " * (word.end - word.start)
-    text = source.lexed.replaced(word.start, word.end, blank)
-    return _create_table(Source(text, source.rules), planner)
+    return _create_table(source.blanked(source.words[1:2]), planner)
 
 
 def _create_temporary(source: Source, planner: Planner) -> Plan:
@@ -92,8 +89,8 @@ def _refuse(source: Source) -> Plan:
     if verb == "CREATE" and cursor.left > 2 and cursor.accept("OR REPLACE"):
         verb = "CREATE OR REPLACE"
     if cursor.is_done:
-        raise source.syntax("the statement ends too early", source.words[0].start)
-    raise source.unsupported(f"{verb} {cursor.keyword}", source.words[0].start)
+        raise source.syntax("the statement ends too early", source.start)
+    raise source.unsupported(f"{verb} {cursor.keyword}", source.start)
 
 
 def _tag_of_rows(source: Source) -> str:
@@ -106,38 +103,35 @@ def _tag_of_rows(source: Source) -> str:
     return "CREATE TABLE AS" if what == "TABLE" else f"CREATE {what}"
 
 
+def _by_planner(
+    read: Callable[[Source, Planner], Plan], *patterns: str, tag: Tag | None = None
+) -> Kind:
+    return Kind(read, phrases(*patterns, tag=tag), checks=True)
+
+
 def _by_lasting(
     read: Callable[[Source, WithViews], Plan], *patterns: str, tag: Tag | None = None
 ) -> Kind:
     """Return a kind of statements that name what lasts."""
-    return Kind(
-        lambda source, planner: read(source, planner.lasting),
-        phrases(*patterns, tag=tag),
-        checks=True,
-    )
+    return _by_planner(lambda source, p: read(source, p.lasting), *patterns, tag=tag)
 
 
 def _by_words(read: Callable[[Source], Plan], *patterns: str) -> Kind:
-    return Kind(lambda source, _: read(source), phrases(*patterns), checks=True)
+    return _by_planner(lambda source, _: read(source), *patterns)
 
 
-CREATE_TABLE = Kind(
-    _create_table,
-    phrases("CREATE [OR REPLACE] TABLE", tag=_tag_of_rows),
-    checks=True,
+CREATE_TABLE = _by_planner(_create_table, "CREATE [OR REPLACE] TABLE", tag=_tag_of_rows)
+UNLOGGED_TABLE = _by_planner(
+    _create_unlogged, "CREATE UNLOGGED TABLE", tag=_tag_of_rows
 )
-UNLOGGED_TABLE = Kind(
-    _create_unlogged, phrases("CREATE UNLOGGED TABLE", tag=_tag_of_rows), checks=True
-)
-TEMPORARY_TABLE = Kind(
+TEMPORARY_TABLE = _by_planner(
     _create_temporary,
-    phrases("CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY TABLE", tag=_tag_of_rows),
-    checks=True,
+    "CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY TABLE",
+    tag=_tag_of_rows,
 )
-TEMPORARY_VIEW = Kind(
+TEMPORARY_VIEW = _by_planner(
     lambda source, planner: plan_temporary_view(source, planner.definitions),
-    phrases("CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY VIEW"),
-    checks=True,
+    "CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY VIEW",
 )
 ALTER_VIEW = _by_lasting(plan_alter_view, "ALTER VIEW")
 ALTER_INDEX = _by_lasting(plan_alter_index, "ALTER INDEX")
@@ -167,13 +161,9 @@ GRANT = Kind(lambda source, _: plan_grant(source), phrases("GRANT|REVOKE"))
 DEFAULT_PRIVILEGES = _by_words(plan_default_privileges, "ALTER DEFAULT PRIVILEGES")
 COMMON = (
     _by_lasting(plan_alter, "ALTER TABLE"),
-    Kind(
-        lambda source, planner: plan_drop_table(source, planner.catalog),
-        phrases("DROP TABLE"),
-        checks=True,
-    ),
+    _by_planner(lambda source, p: plan_drop_table(source, p.catalog), "DROP TABLE"),
     _by_lasting(plan_create_view, "CREATE [OR REPLACE] VIEW"),
-    Kind(_drop_view, phrases("DROP VIEW"), checks=True),
+    _by_planner(_drop_view, "DROP VIEW"),
     _by_lasting(plan_create_index, "CREATE [UNIQUE] INDEX"),
     _by_words(plan_drop_index, "DROP INDEX"),
     _by_lasting(plan_object, "CREATE [OR REPLACE] SCHEMA|SEQUENCE"),

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from tique_rewriter.kinds.change.with_changes import verb_after_with
 from tique_rewriter.kinds.query.locking import has_locking_subquery
 from tique_rewriter.kinds.registry import Kind, phrases, registry_of
-from tique_rewriter.kinds.session.session import SessionPlan, rest_of
+from tique_rewriter.kinds.session.session import SessionPlan, after_verb
 from tique_rewriter.plans.change_plans import ChangingWith
 from tique_rewriter.plans.plan import Explain, LockingSelect
-from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
@@ -62,25 +61,22 @@ def _explain_options(source: Source) -> tuple[tuple[str, ...], Source]:
     UnsupportedSQL
         For an unknown one.
     """
-    cursor, options = Cursor(rest_of(source)), list[str]()
-    rest = cursor.source
-    if not source.rules.explains:
-        return (), rest
-    while option := cursor.accept("ANALYZE", "VERBOSE"):
+    cursor, options = after_verb(source), list[str]()
+    last = cursor.before
+    while source.rules.explains and (option := cursor.accept("ANALYZE", "VERBOSE")):
         options.append(option)
-        rest = rest_of(rest)
-    if options or not cursor.follows("(") or cursor.follows("( SELECT"):
-        return tuple(options), rest
-    start, listed = cursor.start, cursor.brackets() or []
-    for part in " ".join(word.keyword for word in listed).split(" , "):
-        name, _, value = part.partition(" ")
-        if value not in _OPTIONS.get(name, ()):
-            raise rest.unsupported(f"EXPLAIN ({part})", start)
-        options.append(part)
-    lexed = rest.lexed.after(cursor.before.end)
-    if not lexed.text.strip():
-        raise source.syntax("EXPLAIN of nothing", source.words[0].start)
-    return tuple(options), Source(lexed, source.rules)
+        last = cursor.before
+    is_listed = cursor.follows("(") and not cursor.follows("( SELECT")
+    if source.rules.explains and not options and is_listed:
+        start, listed = cursor.start, cursor.brackets() or []
+        for part in " ".join(word.keyword for word in listed).split(" , "):
+            name, _, value = part.partition(" ")
+            if value not in _OPTIONS.get(name, ()):
+                raise source.unsupported(f"EXPLAIN ({part})", start)
+            options.append(part)
+    if cursor.is_done:
+        raise source.syntax(f"{last.keyword} of nothing", last.start)
+    return tuple(options), Source(source.lexed.after(cursor.before.end), source.rules)
 
 
 def _tag_after_with(source: Source) -> str:

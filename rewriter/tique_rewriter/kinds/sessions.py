@@ -20,7 +20,6 @@ from tique_rewriter.kinds.session.session import (
     plan_set_constraints,
     plan_setting,
     plan_use,
-    rest_of,
 )
 from tique_rewriter.safety.attaching import plan_attaching
 
@@ -67,7 +66,7 @@ CONSTRAINTS = _unexplained(plan_set_constraints, "SET CONSTRAINTS")
 VARIABLE = Kind(
     _plan_variable, {"SET VARIABLE": "SET", "RESET VARIABLE": "RESET"}, explains=False
 )
-USE = _unexplained(lambda source: plan_use(rest_of(source)), "USE")
+USE = _unexplained(plan_use, "USE")
 DESCRIPTION = _by_catalog(plan_description, "DESCRIBE|DESC|SHOW|SUMMARIZE|PRAGMA|CALL")
 DISCARD = _unexplained(plan_discard, "DISCARD [ALL]")
 PREPARED = (

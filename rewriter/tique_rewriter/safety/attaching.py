@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.errors import UnknownTable
-from tique_rewriter.kinds.session.session import SessionPlan, finish, refused, rest_of
-from tique_rewriter.text.cursor import Cursor
+from tique_rewriter.kinds.session.session import (
+    SessionPlan,
+    after_verb,
+    finish,
+    refused,
+)
 from tique_rewriter.text.names import PRIVATE_SCHEMA
 from tique_rewriter.tree.shape import starts_at
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
     from tique_rewriter.schema import Definitions
+    from tique_rewriter.text.cursor import Cursor
     from tique_rewriter.text.source import Source
 
 _READ_ONLY = (["READ_ONLY"], ["READ_ONLY", "TRUE"], ["READ_ONLY", "1"])
@@ -51,24 +56,23 @@ def plan_attaching(source: Source) -> SessionPlan:
     UnsupportedSQL
         Without a name or READ_ONLY, and for other options.
     """
-    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
-    rest = cursor.source
+    verb, cursor = source.words[0].keyword, after_verb(source)
     cursor.accept("DATABASE")
     if verb == "DETACH":
         may_lack = bool(cursor.accept("IF EXISTS"))
         if not cursor.left:
-            raise rest.syntax("a name is missing", source.words[0].start)
+            raise source.syntax("a name is missing", source.words[0].start)
         word = cursor.take()
         finish(cursor)
-        return DetachDatabase(0, (), rest.identifier(word), may_lack)
+        return DetachDatabase(0, (), source.identifier(word), may_lack)
     is_enough = bool(cursor.accept("IF NOT EXISTS"))
-    raw = rest.raw(cursor.word) if cursor.left else ""
+    raw = source.raw(cursor.word) if cursor.left else ""
     if not raw.startswith("'"):
         place = cursor.start if cursor.left else source.words[0].start
-        raise refused(rest, "ATTACH without a file's name in quotes", place)
+        raise refused(source, "ATTACH without a file's name in quotes", place)
     start = cursor.take().start
     if cursor.left < 2 or not cursor.accept("AS"):
-        raise refused(rest, "ATTACH without a name", start, "write ATTACH … AS name")
+        raise refused(source, "ATTACH without a name", start, "write ATTACH … AS name")
     name = cursor.name()
     _check_options(cursor)
     return AttachDatabase(0, (), raw[1:-1].replace("''", "'"), name, is_enough)

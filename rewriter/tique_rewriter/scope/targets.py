@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter.scope.references import column_position
-from tique_rewriter.text.names import check_kind, refusal, unmanaged
+from tique_rewriter.text.names import check_kind, expect_exact, unmanaged
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def named_table(
     """
     source, first = cursor.source, cursor.number
     schema, name = cursor.writable(catalog)
-    start, is_qualified = cursor.words[first], cursor.number > first + 1
+    start, is_qualified = cursor.words[first].start, cursor.number > first + 1
     table = catalog.find(schema if is_qualified else None, name)
     if table is not None:
-        check_kind(source, table, start.start, is_materialized=is_materialized)
-        expect_exact(source, name, table.name, cursor.before)
+        check_kind(source, table, start, is_materialized=is_materialized)
+        expect_exact(source, name, table.name, cursor.before.start)
         if is_qualified:
             expect_exact(source, schema, table.schema, start)
     return table
@@ -69,9 +69,3 @@ def listed_columns(
         name = source.identifier(piece[0])
         columns.append(column_position(source, table, name, piece[0].start, columns))
     return tuple(columns)
-
-
-def expect_exact(source: Source, given: str, name: str, word: Word) -> None:
-    """Refuse a name that differs in case alone from the one that it would mean."""
-    if source.rules.exact_quoted_names and given != name:
-        raise refusal(source, given, name, word.start)

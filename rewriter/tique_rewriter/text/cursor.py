@@ -5,12 +5,9 @@ nothing goes back, and no word is taken out of the :class:`~tique_rewriter.text.
 Phrases are written as in a manual, their words in capitals:
 
 >>> from tique_rewriter.dialects import rules_of
->>> from tique_rewriter.text.placeholders import number_placeholders
 >>> from tique_rewriter.text.source import Source
 >>> def read(text):
-...     rules = rules_of("postgresql")
-...     lexed = number_placeholders(text, "qmark", lexicon=rules.lexicon)
-...     return Cursor(Source(lexed, rules))
+...     return Cursor(Source.of_text(text, rules_of("postgresql")))
 
 >>> cursor = read('DROP SEQUENCE IF EXISTS q, other."Big Q" RESTRICT')
 >>> cursor.accept("DROP SEQUENCE"), cursor.accept("IF EXISTS")

@@ -140,6 +140,12 @@ def refusal(source: Source, name: str, other: str, start: int) -> Exception:
     )
 
 
+def expect_exact(source: Source, given: str, name: str, start: int) -> None:
+    """Refuse a name that differs in case alone from the one that it would mean."""
+    if source.rules.exact_quoted_names and given != name:
+        raise refusal(source, given, name, start)
+
+
 def _results(tree: exp.Expr | None) -> set[int]:
     """Return the aliases, by ``id``, that name the statement's results."""
     if isinstance(tree, exp.SetOperation):

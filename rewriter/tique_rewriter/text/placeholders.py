@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
+from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, error_at
 from tique_rewriter.text.unicode_escapes import UNCERTAIN, WRITES_ESCAPE, decoded
 
 if TYPE_CHECKING:
@@ -94,13 +94,7 @@ class Lexed:
 
     def after(self, start: int) -> Lexed:
         """Return the same text, blank before offset ``start``; all places stay."""
-        blank = re.sub(r"[^\n]", " ", self.text[:start])
-        return replace(
-            self,
-            text=blank + self.text[start:],
-            quotes=tuple(span for span in self.quotes if span[0] >= start),
-            comments=tuple(span for span in self.comments if span[0] >= start),
-        )
+        return self.part(start, len(self.text))
 
     def with_word(self, word: str, start: int) -> Lexed:
         """Return the text from offset ``start`` on with a word in the blanks before it."""
@@ -110,23 +104,11 @@ class Lexed:
         return replace(lexed, text=blank + lexed.text[start:])
 
     def replaced(self, start: int, end: int, text: str) -> Lexed:
-        """Return the text with other words in the place of some, before all else.
+        """Return the text with other words in the place of some.
 
         What stands there is neither a placeholder nor quoted, and nor is the new text.
         """
-        more = len(text) - (end - start)
-        first = Edit(start, len(text), self.original_position(start), end - start)
-        return replace(
-            self,
-            text=self.text[:start] + text + self.text[end:],
-            starts=tuple(place + more for place in self.starts),
-            edits=(
-                first,
-                *(replace(edit, start=edit.start + more) for edit in self.edits),
-            ),
-            quotes=tuple(_moved(self.quotes, end, more)),
-            comments=tuple(_moved(self.comments, end, more)),
-        )
+        return self.spliced([(start, end, Lexed(text, text, (), (), (), (), ()))])
 
     def blanked(self, spans: Sequence[tuple[int, int]]) -> Lexed:
         """Return the text with blanks in these places, which have no placeholders."""
@@ -200,21 +182,13 @@ class Lexed:
 
     def part(self, start: int, end: int) -> Lexed:
         """Return the text between two offsets, blank around it; all places stay."""
-        rest = self.after(start)
+        blank = re.sub(r"[^\n]", " ", self.text[:start])
         return replace(
-            rest,
-            text=rest.text[:end],
-            quotes=tuple(span for span in rest.quotes if span[0] < end),
-            comments=tuple(span for span in rest.comments if span[0] < end),
+            self,
+            text=blank + self.text[start:end],
+            quotes=tuple(span for span in self.quotes if start <= span[0] < end),
+            comments=tuple(span for span in self.comments if start <= span[0] < end),
         )
-
-
-def _moved(
-    spans: Iterable[tuple[int, int]], end: int, more: int
-) -> Iterator[tuple[int, int]]:
-    """Yield the spans, those from ``end`` on farther behind."""
-    for start, stop in spans:
-        yield (start + more, stop + more) if start >= end else (start, stop)
 
 
 class _Lexer:
@@ -524,11 +498,7 @@ class _Lexer:
         return f"write {'?' if self.qmark else '%s'} for a parameter"
 
     def fail(self, what: str, start: int, advice: str = "") -> NoReturn:
-        line, column = line_and_column(self.sql, start)
-        message = f"{what} at line {line}, column {column}"
-        if advice:
-            message += f"; {advice}"
-        raise SyntaxProblem(message, start, line, column)
+        raise error_at(SyntaxProblem, what, self.sql, start, advice)
 
     def _check_unicode(self) -> None:
         """Refuse what no engine can be sent, wherever in the text it is."""
@@ -538,11 +508,7 @@ class _Lexer:
             self.fail("half of a surrogate pair", error.start)
 
     def refuse(self, what: str, start: int, advice: str = "") -> NoReturn:
-        line, column = line_and_column(self.sql, start)
-        message = f"{what} at line {line}, column {column} is not supported"
-        if advice:
-            message += f"; {advice}"
-        raise UnsupportedSQL(message, start, line, column)
+        raise error_at(UnsupportedSQL, what, self.sql, start, advice)
 
 
 def number_placeholders(

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 from sqlglot.dialects.dialect import Dialect
@@ -18,11 +18,12 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tique_rewriter.errors import (
-    RewriteError,
+    AnyError,
     SyntaxProblem,
     UnsupportedSQL,
-    line_and_column,
+    error_at,
 )
+from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.tokens import OwnTokens, Uncertain
 from tique_rewriter.tree.ancestors import Ancestors
 from tique_rewriter.tree.readable import readable
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tique_rewriter.plans.text import Piece, Text
     from tique_rewriter.text.placeholders import Lexed
 
-_Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 _ENDS_CHAIN = frozenset({TokenType.COMMA, TokenType.WHEN, TokenType.SELECT})
@@ -142,6 +142,12 @@ class Source:
         self.with_lists = Ancestors(_has_to_do_with_lists)
         """The nodes that have a WITH list, are one or are a member of one."""
 
+    @classmethod
+    def of_text(cls, text: str, rules: Rules) -> Source:
+        """Return a text that has no placeholders."""
+        lexed = number_placeholders(text, has_parameters=False, lexicon=rules.lexicon)
+        return cls(lexed, rules)
+
     def parse(self) -> exp.Expr:
         """Parse the statement into its syntax tree, with names as the engine reads them.
 
@@ -183,7 +189,7 @@ class Source:
         """Return the place of the first of these keywords, outside brackets if it can be."""
         found = [word for word in self.words if word.keyword in keywords]
         found.sort(key=lambda word: word.depth)
-        return found[0].start if found else self.words[0].start
+        return found[0].start if found else self.start
 
     def word(self, keyword: str, start: int) -> Word:
         """Return the first such keyword at or after ``start``."""
@@ -233,6 +239,11 @@ class Source:
         return max((number for _, number in self.placeholders(0, end)), default=0)
 
     @property
+    def start(self) -> int:
+        """Where the statement's first word begins."""
+        return self.words[0].start
+
+    @property
     def end(self) -> int:
         """Where the statement's last word ends."""
         return self.words[-1].end
@@ -240,6 +251,11 @@ class Source:
     def words_text(self, words: list[Word]) -> str:
         """Return the exact text from the first of these words to the last."""
         return self.text[words[0].start : words[-1].end]
+
+    def blanked(self, *parts: list[Word]) -> Source:
+        """Return the statement with blanks in the place of these parts of it."""
+        spans = [(words[0].start, words[-1].end) for words in parts if words]
+        return Source(self.lexed.blanked(spans), self.rules)
 
     def without(self, words: list[Word]) -> Source:
         """Return the statement with the same text, in which nothing reads these words."""
@@ -261,22 +277,12 @@ class Source:
             raise self.syntax("a name is expected", word.start)
         return self.rules.unquoted(raw)
 
-    def place(self, start: int) -> tuple[int, int, int]:
-        """Offset, line and column in the application's text."""
-        position = self.lexed.original_position(start)
-        return (position, *line_and_column(self.lexed.original, position))
-
     def error(
-        self, kind: type[_Error], what: str, start: int, advice: str = ""
-    ) -> _Error:
+        self, kind: type[AnyError], what: str, start: int, advice: str = ""
+    ) -> AnyError:
         """Return an exception with the problem at ``start`` and its remedy."""
-        position, line, column = self.place(start)
-        message = f"{what} at line {line}, column {column}"
-        if kind is UnsupportedSQL:
-            message += " is not supported"
-        if advice:
-            message += f"; {advice}"
-        return kind(message, position, line, column)
+        position = self.lexed.original_position(start)
+        return error_at(kind, what, self.lexed.original, position, advice)
 
     def unsupported(self, what: str, start: int, advice: str = "") -> UnsupportedSQL:
         """Return the refusal of the construct at ``start``."""
@@ -290,9 +296,9 @@ class Source:
         """Return the refusal of a word that may not be there."""
         return self.unsupported(f'"{self.raw(word)}" {where}', word.start)
 
-    def unread(self, error: _Error) -> _Error:
+    def unread(self, error: AnyError) -> AnyError:
         """Return the error with the statement: the engine may understand it."""
-        error.text = self.text[self.words[0].start : self.end]
+        error.text = self.text[self.start : self.end]
         return error
 
     def _check_effort(self) -> None:

@@ -26,9 +26,9 @@ from tique_rewriter.kinds.define.definition import (
 from tique_rewriter.kinds.define.foreign_keys import kept_text, resolve
 from tique_rewriter.plans.plan import Plan
 from tique_rewriter.safety.token_checks import check_calls
-from tique_rewriter.scope.targets import expect_exact, named_table, unknown_name
+from tique_rewriter.scope.targets import named_table, unknown_name
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
-from tique_rewriter.text.names import check_reserved
+from tique_rewriter.text.names import check_reserved, expect_exact
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ def plan_alter(
         raise source.syntax("a change is expected", source.words[-1].start)
     is_renamed = cursor.keyword == "RENAME" or cursor.keywords[:-1] == _MOVES
     if is_materialized and not is_renamed:
-        raise source.unsupported(
-            "this form of ALTER MATERIALIZED VIEW", source.words[0].start
-        )
+        raise source.unsupported("this form of ALTER MATERIALIZED VIEW", source.start)
     return _Alteration(source, catalog, table).plan(cursor.rest)
 
 
@@ -216,14 +214,14 @@ class _Alteration:
         name = self._source.identifier(word)
         found = self._table.computed(name)
         if found is not None:
-            expect_exact(self._source, name, found.name, word)
+            expect_exact(self._source, name, found.name, word.start)
         return found is not None
 
     def _column(self, word: Word) -> int:
         """The position of an existing column; the place counts in the draft."""
         position = position_of(self._source, self._draft, word)
         name = self._source.identifier(word)
-        expect_exact(self._source, name, self._draft.columns[position].name, word)
+        expect_exact(self._source, name, self._draft.columns[position].name, word.start)
         return position
 
     def _add_column(self, cursor: Cursor) -> str:

@@ -11,6 +11,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tique_rewriter.text.names import quote
+
 if TYPE_CHECKING:
     from tique_rewriter.schema import Column
     from tique_rewriter.text.cursor import Cursor
@@ -25,12 +27,12 @@ def read_collation(cursor: Cursor) -> str | None:
     None if another clause comes next, or the engine's collations are refused.
     """
     source, start = cursor.source, cursor.start
-    if not source.rules.collates or not cursor.accept("COLLATE"):
+    if not source.rules.collations or not cursor.accept("COLLATE"):
         return None
     if cursor.is_done:
         raise source.syntax("a collation is expected", start)
     name = cursor.name()
-    if source.rules.collation_compares:
+    if source.rules.collations == "compare":
         while cursor.left > 1 and cursor.accept("."):
             name = f"{name}.{cursor.name()}"
         return name.lower()
@@ -43,10 +45,10 @@ def read_collation(cursor: Cursor) -> str | None:
 
 def collated(source: Source, column: Column, collation: str) -> Column:
     """Return a column with that collation."""
-    if source.rules.collation_compares:
+    if source.rules.collations == "compare":
         return replace(column, type=f"{column.type} COLLATE {collation}")
     return replace(column, collation=collation)
 
 
 def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN.fullmatch(name) else quote(name)

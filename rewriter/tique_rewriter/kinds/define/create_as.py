@@ -128,9 +128,7 @@ def plan_select_into(
     cursor.accept("TABLE")
     schema, name = cursor.qualified(catalog.default_schema)
     check_reserved(source, schema, into.start)
-    end = cursor.before.end
-    text = source.lexed.replaced(into.start, end, " " * (end - into.start))
-    made = plan(Source(text, source.rules))
+    made = plan(source.blanked(source.words[number : cursor.number]))
     if not isinstance(made, Select):
         raise source.unsupported("SELECT INTO", into.start)
     head = Head(schema, name, if_not_exists=False, replaces=False, end=cursor.number)

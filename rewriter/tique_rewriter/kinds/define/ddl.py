@@ -74,7 +74,7 @@ def _kept_text(source: Source, tree: exp.Expr) -> str:
     left_out = set()
     if tree.args.get("concurrently"):
         place = source.find("CONCURRENTLY")
-        if not source.rules.index_parts:
+        if "concurrently" not in source.rules.indexes:
             raise source.unsupported("CONCURRENTLY", place)
         left_out.add(place)
     return kept_text(source, source.words, left_out)
@@ -83,7 +83,7 @@ def _kept_text(source: Source, tree: exp.Expr) -> str:
 def _drop(source: Source, parts: frozenset[str]) -> exp.Drop:
     tree = source.parse()
     if not isinstance(tree, exp.Drop):
-        raise source.unsupported("this form of DROP", source.words[0].start)
+        raise source.unsupported("this form of DROP", source.start)
     for part, value in tree.args.items():
         if value and part not in parts:
             word = part.strip("_").upper()
@@ -99,17 +99,17 @@ def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
     ]
     if not tables or len(tables) != len(nodes):
-        raise source.unsupported("this form of DROP", source.words[0].start)
+        raise source.unsupported("this form of DROP", source.start)
     return tables
 
 
 def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     """Return the plan of CREATE [UNIQUE] INDEX on a managed table."""
-    is_unique = source.words[1].keyword == "UNIQUE"
-    if is_unique and not source.rules.unique_indexes:
+    is_unique, forms = source.words[1].keyword == "UNIQUE", source.rules.indexes
+    if is_unique and "unique" not in forms:
         raise source.unsupported(
             "CREATE UNIQUE INDEX",
-            source.words[0].start,
+            source.start,
             f"{source.rules.engine}'s lets duplicates in; write ALTER TABLE … ADD "
             "CONSTRAINT … UNIQUE (…)",
         )
@@ -118,7 +118,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     if not isinstance(index, exp.Index) or not isinstance(
         index.args.get("table"), exp.Table
     ):
-        raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
+        raise source.unsupported("this form of CREATE INDEX", source.start)
     table = find_table(source, index.args["table"], catalog, takes_views=True)
     check_case(source, tree, [table])
     parameters = index.args.get("params")
@@ -126,16 +126,16 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     used = (
         {k for k, v in parameters.args.items() if v} if parameters is not None else {}
     )
-    if not columns or set(used) - {"columns", *source.rules.index_parts}:
-        raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
+    if not columns or set(used) - {"columns", *forms}:
+        raise source.unsupported("this form of CREATE INDEX", source.start)
     text = _kept_text(source, tree)
     is_computed = "where" in used
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
-        if isinstance(column, exp.Opclass) and source.rules.index_parts:
+        if isinstance(column, exp.Opclass) and "classes" in forms:
             column = column.this
         if not isinstance(column, exp.Column):
-            if source.rules.indexes_expressions:
+            if "expressions" in forms:
                 is_computed = True
                 continue
             raise source.unsupported(

@@ -39,9 +39,7 @@ def plan_function(source: Source, catalog: Definitions) -> DefineObjects:
     kind = cursor.take().keyword
     if verb == "ALTER":
         raise source.unsupported(
-            f"ALTER {kind}",
-            source.words[0].start,
-            "write CREATE OR REPLACE, or DROP and CREATE",
+            f"ALTER {kind}", source.start, "write CREATE OR REPLACE, or DROP and CREATE"
         )
     if verb == "CREATE":
         _check_name(cursor, catalog)
@@ -86,7 +84,7 @@ def plan_extension(source: Source) -> DefineObjects:
     if verb != "ALTER":
         cursor.accept("IF NOT EXISTS" if verb == "CREATE" else "IF EXISTS")
     if verb == "ALTER" or cursor.is_done:
-        raise source.unsupported(f"{verb} EXTENSION", source.words[0].start)
+        raise source.unsupported(f"{verb} EXTENSION", source.start)
     name = cursor.name()
     if name not in source.rules.extensions:
         raise source.unsupported(

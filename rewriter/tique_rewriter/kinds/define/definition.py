@@ -23,7 +23,7 @@ from tique_rewriter.safety.token_checks import check_calls
 from tique_rewriter.schema import Check, Column, Generated, Table
 from tique_rewriter.scope.references import unknown_column
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
-from tique_rewriter.text.names import check_writable, refusal, unmanaged
+from tique_rewriter.text.names import check_writable, expect_exact, refusal, unmanaged
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
@@ -31,30 +31,13 @@ if TYPE_CHECKING:
     from tique_rewriter.text.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence", ROW_NUMBER)
-_REFUSED_CONSTRAINTS = {
-    "COLLATE": "COLLATE",
-    "USING": "USING",
-    "EXCLUDE": "EXCLUDE",
-    "LIKE": "LIKE",
-    "STORAGE": "STORAGE",
-    "COMPRESSION": "COMPRESSION",
-}
-_CONSTRAINTS = frozenset(
-    {
-        "NOT",
-        "NULL",
-        "PRIMARY",
-        "UNIQUE",
-        "CHECK",
-        "DEFAULT",
-        "CONSTRAINT",
-        "REFERENCES",
-        "FOREIGN",
-        "AUTO_INCREMENT",
-        "GENERATED",
-        "AS",
-    }
-) | frozenset(_REFUSED_CONSTRAINTS)
+_REFUSED_CONSTRAINTS = frozenset(
+    {"COLLATE", "USING", "EXCLUDE", "LIKE", "STORAGE", "COMPRESSION"}
+)
+_CONSTRAINTS = _REFUSED_CONSTRAINTS.union(
+    ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "CONSTRAINT", "AS"),
+    ("REFERENCES", "FOREIGN", "AUTO_INCREMENT", "GENERATED"),
+)
 TABLE_CONSTRAINTS = frozenset(
     {"PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN", "EXCLUDE", "LIKE"}
 )
@@ -127,7 +110,9 @@ def read_head(source: Source, catalog: Definitions) -> Head:
     schema, name = cursor.qualified(catalog.default_schema)
     last = cursor.before
     check_writable(source, catalog, schema, last.start)
-    _check_free(source, catalog, schema, name, last)
+    if (table := catalog.find(schema, name)) is not None:
+        expect_exact(source, schema, table.schema, last.start)
+        expect_exact(source, name, table.name, last.start)
     if cursor.is_done:
         raise source.syntax("a list of columns is expected", last.start)
     return Head(schema, name, if_not_exists, replaces, cursor.number)
@@ -205,18 +190,6 @@ def check_parameters(
         if parameters is None or not parameters.fullmatch(text.lower()):
             shown = source.words_text(piece) if piece else ","
             raise source.unsupported(f"the parameter ({shown})", words[0].start)
-
-
-def _check_free(
-    source: Source, catalog: Definitions, schema: str, name: str, word: Word
-) -> None:
-    """Refuse a name that differs from another table's in case alone."""
-    table = catalog.find(schema, name)
-    if table is None or not source.rules.exact_quoted_names:
-        return
-    for given, other in ((schema, table.schema), (name, table.name)):
-        if given != other:
-            raise refusal(source, given, other, word.start)
 
 
 def _read_like(
@@ -316,9 +289,7 @@ def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
         and not accept_identity(Cursor(source, constraints))
         and read_collation(Cursor(source, constraints)) is None
     ):
-        raise source.unsupported(
-            _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
-        )
+        raise source.unsupported(constraints[0].keyword, constraints[0].start)
     if makes_generated(source, constraints):
         place = len(draft.columns) + len(draft.generated)
         draft.taken.add(name.lower())
@@ -364,12 +335,11 @@ def read_constraints(
             if (collation := read_collation(cursor)) is not None:
                 if not draft.computes(source.identifier(column)):
                     position = position_of(source, draft, column)
-                    draft.columns[position] = collated(
-                        source, draft.columns[position], collation
-                    )
+                    changed = collated(source, draft.columns[position], collation)
+                    draft.columns[position] = changed
                 continue
         if word.keyword in _REFUSED_CONSTRAINTS:
-            raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
+            raise source.unsupported(word.keyword, word.start)
         if cursor.left > 2 and cursor.accept("CONSTRAINT"):
             name = cursor.name()
             continue
@@ -384,7 +354,7 @@ def read_constraints(
             if not nulls_equal:
                 draft.unique.append(key)
         elif cursor.accept("CHECK"):
-            if not source.rules.checks:
+            if "check" not in source.rules.constraints:
                 raise source.unsupported(
                     "CHECK", word.start, f"{source.rules.engine} has no such constraint"
                 )
@@ -401,11 +371,16 @@ def read_constraints(
             raise cursor.unexpected(f"in {source.words[0].keyword} TABLE")
         elif cursor.accept("NOT NULL"):
             if not draft.computes(source.identifier(column)):
-                _change(source, draft, column, not_null=True)
+                position = position_of(source, draft, column)
+                changed = replace(draft.columns[position], not_null=True)
+                draft.columns[position] = changed
         elif cursor.left > 1 and cursor.accept("DEFAULT"):
             expression = _default(cursor)
             check_calls(source, expression)
-            _change(source, draft, column, default=source.words_text(expression))
+            default = source.words_text(expression)
+            position = position_of(source, draft, column)
+            changed = replace(draft.columns[position], default=default)
+            draft.columns[position] = changed
         elif cursor.follows("REFERENCES"):
             own = (position_of(source, draft, column),)
             _read_reference(cursor, draft, begin, name, own)
@@ -421,21 +396,6 @@ def _read_reference(
     clause = read_clause(cursor, name, columns)
     clause.words = cursor.words[begin : cursor.number]
     draft.references.append(clause)
-
-
-def _change(
-    source: Source,
-    draft: Draft,
-    word: Word,
-    *,
-    not_null: bool = False,
-    default: str | None = None,
-) -> None:
-    position = position_of(source, draft, word)
-    old = draft.columns[position]
-    draft.columns[position] = replace(
-        old, not_null=old.not_null or not_null, default=default or old.default
-    )
 
 
 def _default(cursor: Cursor) -> list[Word]:

@@ -18,7 +18,7 @@ from tique_rewriter.errors import UnknownKey, WrongDefinition
 from tique_rewriter.local.values import kind_of, normal_type
 from tique_rewriter.schema import Action, ForeignKey
 from tique_rewriter.scope.references import column_position
-from tique_rewriter.text.names import refusal, unmanaged
+from tique_rewriter.text.names import expect_exact, unmanaged
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ def read_clause(cursor: Cursor, name: str | None, columns: tuple[int, ...]) -> C
             is_deferrable = False
         elif cursor.accept("DEFERRABLE"):
             is_deferrable = True
-            if not source.rules.deferrable:
+            if "deferrable" not in source.rules.constraints:
                 raise source.unsupported("DEFERRABLE", start)
         elif mode := cursor.accept("INITIALLY DEFERRED", "INITIALLY IMMEDIATE"):
             clause.is_deferred = mode == "INITIALLY DEFERRED"
-            if clause.is_deferred and not source.rules.deferrable:
+            if clause.is_deferred and "deferrable" not in source.rules.constraints:
                 raise source.unsupported("DEFERRED", begin)
         else:
             break
@@ -122,7 +122,7 @@ def resolve(
     given += [key.name.lower() for key in child.foreign_keys]
     if len(set(given)) < len(given):
         raise source.error(
-            WrongDefinition, "two constraints with one name", source.words[0].start
+            WrongDefinition, "two constraints with one name", source.start
         )
     taken = set(given)
     for clause in clauses:
@@ -179,10 +179,8 @@ def _parent(source: Source, catalog: Catalog, child: Table, clause: Clause) -> T
             f'FOREIGN KEY references "{name}", which tique does not manage,',
             clause.place,
         )
-    if source.rules.exact_quoted_names:
-        for given, other in ((schema, parent.schema), (clause.table, parent.name)):
-            if given is not None and given != other:
-                raise refusal(source, given, other, clause.place)
+    expect_exact(source, schema or parent.schema, parent.schema, clause.place)
+    expect_exact(source, clause.table, parent.name, clause.place)
     return parent
 
 

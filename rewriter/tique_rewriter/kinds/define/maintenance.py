@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
-from tique_rewriter.kinds.session.session import SessionPlan, finish, rest_of, unread
+from tique_rewriter.kinds.session.session import SessionPlan, after_verb, finish, unread
 from tique_rewriter.plans.ddl_plans import Tidy
 from tique_rewriter.scope.references import column_position
-from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import PRIVATE_SCHEMA, quote
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.text.cursor import Cursor
     from tique_rewriter.text.source import Source, Word
 
 
@@ -57,14 +57,13 @@ def plan_maintenance(source: Source, catalog: Catalog) -> SessionPlan:
         return Checkpoint(0, ())
     if is_bare and verb in _OF_TABLES and "all tables" in source.rules.maintains:
         return Maintain(0, (), verb)
-    rest = rest_of(source)
-    if verb == "FORCE" and rest.keywords() == ["CHECKPOINT"]:
+    cursor = after_verb(source)
+    if verb == "FORCE" and cursor.keywords == ["CHECKPOINT"]:
         return Checkpoint(0, ())
     if verb == "LOAD":
-        return _load(source, rest)
+        return _load(cursor)
     if verb not in _OF_TABLES:
-        raise _refused(rest, rest.words[0])
-    cursor = Cursor(rest)
+        raise _refused(source, cursor.word)
     if verb == "VACUUM" and cursor.accept("ANALYZE"):
         verb = "VACUUM ANALYZE"
         if not cursor.left:
@@ -95,14 +94,14 @@ def _column(source: Source, table: Table, words: list[Word]) -> str:
     return quote(table.columns[position].name)
 
 
-def _load(source: Source, rest: Source) -> Maintain:
+def _load(cursor: Cursor) -> Maintain:
     """LOAD of a part of the engine, which is there already."""
-    raw = rest.words_text(rest.words)
+    source, raw = cursor.source, cursor.source.words_text(cursor.rest)
     name = raw[1:-1] if raw[0] in "'\"" and raw[-1:] == raw[0] else raw
     if name.lower() not in source.rules.own_extensions:
         refusal = source.unsupported(
             f"LOAD {raw}",
-            source.words[0].start,
+            source.start,
             "code of extensions may read tables outside the snapshot",
         )
         raise source.unread(refusal)
@@ -124,19 +123,16 @@ def plan_tidying(source: Source) -> Tidy:
     UnsupportedSQL
         For anything but words, numbers and lists of them, or for a name of tique's.
     """
-    first = source.words[0]
-    rest = source if len(source.words) == 1 else rest_of(source)
-    for word in rest.words:
-        raw = rest.text[word.start : word.end]
+    verb, *rest = source.words
+    for word in rest:
+        raw = source.raw(word)
         if raw.strip('"').lower() == PRIVATE_SCHEMA:
-            raise rest.unsupported(
+            raise source.unsupported(
                 f'the schema "{PRIVATE_SCHEMA}"', word.start, "it is reserved"
             )
         is_word = raw.startswith('"') or (word.keyword and raw.isidentifier())
         if not (is_word or raw in ("(", ")", ",", ".") or raw.isdigit()):
-            shown = f'"{raw}" in {first.keyword}'
-            raise unread(source, rest.unsupported(shown, word.start))
-    text = first.keyword
-    if rest is not source:
-        text += " " + rest.words_text(rest.words)
+            shown = f'"{raw}" in {verb.keyword}'
+            raise unread(source, source.unsupported(shown, word.start))
+    text = f"{verb.keyword} {source.words_text(rest)}" if rest else verb.keyword
     return Tidy(0, (), text, is_alone=text.split()[0] not in _INSIDE_TRANSACTIONS)

@@ -14,11 +14,10 @@ from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import before_data_clause
 from tique_rewriter.kinds.define.views import WithViews, checked_header, plan_body
-from tique_rewriter.kinds.session.session import rest_of
+from tique_rewriter.kinds.session.session import after_verb
 from tique_rewriter.plans.ddl_plans import CreateMaterialized, RefreshMaterialized
 from tique_rewriter.plans.text import Variant
 from tique_rewriter.scope.targets import named_table, unknown_name
-from tique_rewriter.text.cursor import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
     header = checked_header(source, catalog)
     if _lists(plan_body(header, catalog.inside(header.name[0]))):
         raise source.unsupported(_LISTING, header.start, _ADVICE)
-    first = source.words[0].start
+    first = source.start
     return CreateMaterialized(
         0,
         (),
@@ -55,9 +54,9 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
 
 def plan_refresh(source: Source, catalog: WithViews) -> RefreshMaterialized:
     """Return the plan of REFRESH MATERIALIZED VIEW [CONCURRENTLY] … [WITH [NO] DATA]."""
-    cursor = Cursor(rest_of(source))
+    cursor = after_verb(source)
     if not cursor.accept("MATERIALIZED VIEW"):
-        raise cursor.source.syntax("MATERIALIZED VIEW is expected", cursor.start)
+        raise source.syntax("MATERIALIZED VIEW is expected", cursor.start)
     cursor.accept("CONCURRENTLY")
     first = cursor.number
     view = named_table(cursor, catalog, is_materialized=True)
@@ -66,7 +65,9 @@ def plan_refresh(source: Source, catalog: WithViews) -> RefreshMaterialized:
     left, has_rows = before_data_clause(cursor.rest)
     if left:
         cursor.finish("in REFRESH")
-    return RefreshMaterialized(0, (), view, f"REFRESH {cursor.statement}", has_rows)
+    return RefreshMaterialized(
+        0, (), view, f"REFRESH {source.words_text(source.words[1:])}", has_rows
+    )
 
 
 def tables_of(definitions: Definitions, dialect: str, view: View) -> set[Table]:

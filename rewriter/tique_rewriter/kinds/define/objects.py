@@ -33,7 +33,7 @@ def plan_object(source: Source, catalog: Definitions) -> Plan:
     verb, replaces = cursor.take().keyword, cursor.accept("OR REPLACE")
     kind = cursor.take().keyword
     if replaces and (kind != "SEQUENCE" or verb != "CREATE"):
-        raise source.unsupported(f"{verb} OR REPLACE {kind}", source.words[0].start)
+        raise source.unsupported(f"{verb} OR REPLACE {kind}", source.start)
     cursor.accept("IF NOT EXISTS" if verb == "CREATE" else "IF EXISTS")
     if kind == "SCHEMA":
         return _schema(cursor, catalog, verb)
@@ -48,7 +48,7 @@ def _schema(cursor: Cursor, catalog: Definitions, verb: str) -> Plan:
     if any(schema for schema, _ in names):
         raise source.unsupported("a name with a database in it", cursor.before.start)
     for _, name in names:
-        check_writable(source, catalog, name, source.words[0].start)
+        check_writable(source, catalog, name, source.start)
     behaviour = cursor.accept_last("CASCADE", "RESTRICT") if verb == "DROP" else ""
     cursor.finish(f"in {verb} SCHEMA")
     dropped = [name for _, name in names] if behaviour == "CASCADE" else []
@@ -56,9 +56,9 @@ def _schema(cursor: Cursor, catalog: Definitions, verb: str) -> Plan:
 
 
 def _rename_schema(source: Source) -> RenameSchema:
-    words, rules = source.words, source.rules
+    words, forms = source.words, source.rules.alterations
     match source.keywords(2):
-        case [_, "RENAME", "TO", _] if rules.renames_schemas:
+        case [_, "RENAME", "TO", _] if "schema name" in forms:
             before, after = source.identifier(words[2]), source.identifier(words[5])
         case _:
             raise source.unsupported("ALTER SCHEMA", words[0].start)
@@ -71,9 +71,9 @@ def _sequence(cursor: Cursor, catalog: Definitions, verb: str) -> DefineObjects:
     source = cursor.source
     names = cursor.names(catalog.default_schema, several=verb == "DROP")
     for schema, _ in names:
-        check_writable(source, catalog, schema, source.words[0].start)
+        check_writable(source, catalog, schema, source.start)
     if verb == "ALTER" and cursor.follows("RENAME TO"):
-        if source.rules.sequences_only_restart:
+        if "sequence" not in source.rules.alterations:
             raise source.unsupported("RENAME of a sequence", cursor.start)
         _rename(cursor)
     elif verb == "DROP":
@@ -96,22 +96,22 @@ def _check_options(cursor: Cursor, verb: str) -> None:
     if tuple(keywords[-5:-3]) == _OWNED or tuple(keywords[-7:-5]) == _OWNED:
         start = len(words) - (3 if tuple(keywords[-5:-3]) == _OWNED else 5)
         owner = source.identifier(words[start])
-        check_reserved(source, owner, source.words[0].start)
+        check_reserved(source, owner, source.start)
         words = words[: start - 2]
     elif keywords[-3:] == [*_OWNED, "NONE"]:
         words = words[:-3]
     changes = {word.keyword for word in words} - {"RESTART", "WITH", "-", "+"}
-    only_restarts = source.rules.sequences_only_restart and verb == "ALTER"
+    only_restarts = verb == "ALTER" and "sequence" not in source.rules.alterations
     if only_restarts and any(not word.isdigit() for word in changes):
         raise source.unsupported(
             "ALTER SEQUENCE of anything but RESTART",
-            source.words[0].start,
+            source.start,
             f"{source.rules.engine} crashes",
         )
     if not are_options(words):
         raise source.unsupported(
             f"an option of {verb} SEQUENCE",
-            words[0].start if words else source.words[0].start,
+            words[0].start if words else source.start,
         )
 
 
@@ -126,10 +126,8 @@ def plan_alter_index(source: Source, catalog: Definitions) -> DefineObjects:
     cursor = Cursor(source, number=2)
     cursor.accept("IF EXISTS")
     schema, _ = cursor.qualified(catalog.default_schema)
-    check_reserved(source, schema, source.words[0].start)
+    check_reserved(source, schema, source.start)
     if not cursor.follows("RENAME TO"):
-        raise source.unsupported(
-            "ALTER INDEX of anything but its name", source.words[0].start
-        )
+        raise source.unsupported("ALTER INDEX of anything but its name", source.start)
     _rename(cursor)
     return DefineObjects(0, (), cursor.statement)

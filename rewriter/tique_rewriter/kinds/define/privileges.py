@@ -107,9 +107,7 @@ def _privilege(source: Source, piece: list[Word]) -> str:
         listed and source.closing(listed) != len(listed) - 1
     ):
         shown = source.words_text(piece) if piece else ","
-        raise source.unsupported(
-            f"{source.words[0].keyword} {shown}", source.words[0].start
-        )
+        raise source.unsupported(f"{source.words[0].keyword} {shown}", source.start)
     return name
 
 
@@ -124,9 +122,7 @@ def _check_objects(source: Source, first: int, end: int, *, uses_only: bool) -> 
     elif kind in _KINDS | _CALLED:
         cursor.take()
     else:
-        raise source.unsupported(
-            f"{source.words[0].keyword} ON {kind}", source.words[0].start
-        )
+        raise source.unsupported(f"{source.words[0].keyword} ON {kind}", source.start)
     while True:
         place = cursor.start
         schema, name = cursor.qualified()

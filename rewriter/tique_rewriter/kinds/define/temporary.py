@@ -19,7 +19,7 @@ from typing_extensions import override
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import CreateTableAs
 from tique_rewriter.kinds.define.definition import read_head
-from tique_rewriter.kinds.define.views import WithViews, plan_create_temporary_view
+from tique_rewriter.kinds.define.views import WithViews, checked_header, plan_body
 from tique_rewriter.plans.ddl_plans import (
     CreateTable,
     CreateTemporaryView,
@@ -28,13 +28,12 @@ from tique_rewriter.plans.ddl_plans import (
 from tique_rewriter.plans.plan import Plan, Select
 from tique_rewriter.schema import DerivedDefinitions
 from tique_rewriter.text.cursor import Cursor
-from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.schema import Definitions, Table, View
-    from tique_rewriter.text.source import Word
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.text.source import Source, Word
 
 
 class OnCommit(Enum):
@@ -64,14 +63,36 @@ class CreateTemporary(Plan):
     has_rows: bool = False
 
 
-def _as_lasting(source: Source) -> Source:
-    """Return the statement without the words that make its table or view temporary."""
+def _as_lasting(source: Source) -> tuple[Source, Cursor]:
+    """Return the statement as that of what lasts, and the cursor at the name in it.
+
+    The words that make its table or view temporary are blanks, and so is the schema of
+    temporary tables.
+    """
     cursor = Cursor(source, number=1)
     cursor.accept("OR REPLACE")
     first = cursor.number
     cursor.accept("LOCAL")
     cursor.accept("TEMP", "TEMPORARY")
-    return _without(source, first, cursor.number)
+    kind = source.words[first : cursor.number]
+    cursor.accept("TABLE", "VIEW")
+    cursor.accept("IF NOT EXISTS")
+    schema = cursor.rest[:2] if cursor.keywords[1:2] == ["."] else []
+    if schema:
+        _check_schema(source, schema[0])
+    lasting = source.blanked(kind, schema)
+    return lasting, Cursor(lasting, number=cursor.number - len(kind))
+
+
+def _check_schema(source: Source, word: Word) -> None:
+    if source.identifier(word).lower() != source.rules.temporary_schema:
+        raise source.unsupported(
+            "a temporary table or view in a schema", word.start, "leave the schema out"
+        )
+    if source.text[word.start] == '"':
+        raise source.unsupported(
+            "a quoted schema of a temporary table", word.start, "leave it out"
+        )
 
 
 def plan_create_temporary(
@@ -92,9 +113,8 @@ def plan_create_temporary(
         For a name with a schema other than that of temporary tables, a FOREIGN KEY, or an
         end of transactions that the engine does not have.
     """
-    start = source.words[0].start
-    source, number = _without_schema(_as_lasting(source))
-    source, on_commit = _without_commit(source, number)
+    start = source.start
+    source, on_commit = _without_commit(_as_lasting(source)[1])
     made = plan(source)
     head = read_head(source, catalog)
     _check_free(source, catalog, "table", head.name, source.words[head.end - 1])
@@ -146,14 +166,19 @@ def plan_temporary_view(
     RewriteError
         As for its query as a statement of its own.
     """
-    source, number = _without_schema(_as_lasting(source))
-    word = source.words[min(number, len(source.words) - 1)]
+    source, cursor = _as_lasting(source)
+    word = source.words[-1] if cursor.is_done else cursor.word
     name = source.identifier(word)
     lasting, rules = definitions.lasting, source.rules
     _check_free(source, lasting, "view", name, word)
     home = lasting.default_schema if rules.views_look_at_home else None
     inside = WithViews(Lasting(definitions), rules, home)
-    return plan_create_temporary_view(source, WithViews(lasting, rules), inside)
+    header = checked_header(source, WithViews(lasting, rules))
+    plan_body(header, inside)
+    layout = source.words_text(source.words[header.after :])
+    return CreateTemporaryView(
+        0, (), name, layout, header.if_not_exists, header.replaces
+    )
 
 
 def plan_drop_temporary_views(
@@ -175,7 +200,7 @@ def plan_drop_temporary_views(
     if len(names) < len(views):
         raise source.unsupported(
             "DROP VIEW of temporary and of other views",
-            source.words[0].start,
+            source.start,
             "write a statement for each",
         )
     cursor.accept_last("CASCADE", "RESTRICT")
@@ -184,53 +209,23 @@ def plan_drop_temporary_views(
     return DropTemporaryViews(0, (), tuple(names))
 
 
-def _without(source: Source, first: int, end: int) -> Source:
-    """Return the statement with blanks in the place of some words."""
-    start, stop = source.words[first].start, source.words[end - 1].end
-    text = source.lexed.replaced(start, stop, " " * (stop - start))
-    return Source(text, source.rules)
-
-
-def _without_schema(source: Source) -> tuple[Source, int]:
-    """Return the statement without the schema of temporary tables; the name's number."""
-    cursor = Cursor(source, number=1)
-    cursor.accept("OR REPLACE")
-    cursor.accept("TABLE", "VIEW")
-    cursor.accept("IF NOT EXISTS")
-    number = cursor.number
-    if source.keywords(number + 1)[:1] != ["."]:
-        return source, number
-    word = cursor.word
-    if source.identifier(word).lower() != source.rules.temporary_schema:
-        raise source.unsupported(
-            "a temporary table or view in a schema", word.start, "leave the schema out"
-        )
-    if source.text[word.start] == '"':
-        raise source.unsupported(
-            "a quoted schema of a temporary table", word.start, "leave it out"
-        )
-    return _without(source, number, number + 2), number
-
-
-def _without_commit(source: Source, number: int) -> tuple[Source, OnCommit]:
+def _without_commit(cursor: Cursor) -> tuple[Source, OnCommit]:
     """Return the statement without ON COMMIT …, and what that says."""
-    rules, cursor = source.rules, Cursor(source, number=number)
+    source, ends = cursor.source, cursor.source.rules.ends_temporaries
     cursor.take_until({"ON"})
     while cursor.left and not cursor.follows("ON COMMIT"):
         cursor.take()
         cursor.take_until({"ON"})
     if not cursor.left:
-        return source, OnCommit(rules.ends_temporaries[0])
-    found = cursor.number
+        return source, OnCommit(ends[0])
+    first, start = cursor.number, cursor.start
     cursor.accept("ON COMMIT")
     end = cursor.accept(*[each.value for each in OnCommit])
-    if end not in rules.ends_temporaries:
+    if end not in ends:
         raise source.unsupported(
-            "this form of ON COMMIT",
-            source.words[found].start,
-            f"there is {', '.join(rules.ends_temporaries)}",
+            "this form of ON COMMIT", start, f"there is {', '.join(ends)}"
         )
-    return _without(source, found, cursor.number), OnCommit(end)
+    return source.blanked(source.words[first : cursor.number]), OnCommit(end)
 
 
 class Lasting(DerivedDefinitions):
@@ -243,48 +238,37 @@ class Lasting(DerivedDefinitions):
     """
 
     def __init__(self, definitions: Definitions) -> None:
-        super().__init__(definitions)
-        self._lasting = definitions.lasting
+        super().__init__(definitions.lasting)
+        self._seen = definitions
+
+    @property
+    @override
+    def version(self) -> int:
+        """That of all of them."""
+        return self._seen.version
 
     @property
     @override
     def usual(self) -> Definitions:
         """The same along the path of a new connection."""
-        return Lasting(self._below.usual)
+        return Lasting(self._seen.usual)
 
     @override
-    def find(self, schema: str | None, name: str) -> Table | None:
-        """As of the database, unless there is a temporary table of that name."""
-        self._refuse(schema, name)
-        return self._lasting.find(schema, name)
-
-    @override
-    def named(self, schema: str | None, name: str) -> Table | None:
-        """As of the database, unless there is a temporary table of that name."""
-        self._refuse(schema, name)
-        return self._lasting.named(schema, name)
-
-    @override
-    def view(self, schema: str | None, name: str) -> View | None:
-        """As of the database, unless there is a temporary table of that name."""
-        self._refuse(schema, name)
-        return self._lasting.view(schema, name)
-
-    def _refuse(self, schema: str | None, name: str) -> None:
+    def _place_of(self, schema: str | None, name: str) -> str | None:
         """Refuse a name that would mean another table to the engine than to tique."""
+        seen = self._seen
         places = [schema]
-        if schema == self._below.default_schema:
+        if schema == self.default_schema:
             places.append(None)
         for place in places:
-            found, view = self._below.named(place, name), self._below.view(place, name)
-            if found is not None and found.is_temporary:
-                raise _in_the_way("table", name)
-            if view is not None and view.table.is_temporary:
-                raise _in_the_way("view", name)
-
-
-def _in_the_way(kind: str, name: str) -> UnsupportedSQL:
-    return UnsupportedSQL(
-        f'this statement is not supported while "{name}" is a temporary {kind} of this '
-        "connection: drop it first"
-    )
+            found, view = seen.named(place, name), seen.view(place, name)
+            for kind, table in (
+                ("table", found),
+                ("view", view.table if view else None),
+            ):
+                if table is not None and table.is_temporary:
+                    raise UnsupportedSQL(
+                        f'this statement is not supported while "{name}" is a temporary '
+                        f"{kind} of this connection: drop it first"
+                    )
+        return schema

@@ -13,9 +13,8 @@ from sqlglot import expressions as exp
 from tique_rewriter.kinds.define.definition import read_type
 from tique_rewriter.plans.ddl_plans import DefineObjects
 from tique_rewriter.safety.token_checks import check_calls
-from tique_rewriter.text.cursor import Cursor, refuse_placeholders
+from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import check_not_attached, check_reserved, check_writable
-from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
 from tique_rewriter.tree.scalars import split
 
@@ -37,25 +36,26 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     UnsupportedSQL
         For any other type than an enumeration, and for a clause that is on no list.
     """
-    words = source.words
-    verb, kind = source.keywords()[:2]
-    cursor = Cursor.of_definition(source, 2)
+    cursor = Cursor.of_definition(source)
+    verb, kind = cursor.take().keyword, cursor.take().keyword
     if verb != "ALTER":
         cursor.accept("IF EXISTS" if verb == "DROP" else "IF NOT EXISTS")
     names = cursor.names(catalog.default_schema, several=verb == "DROP")
     for schema, _ in names:
-        check_writable(source, catalog, schema, words[0].start)
+        check_writable(source, catalog, schema, source.start)
     if verb == "DROP":
         cursor.accept_last("RESTRICT")
         cursor.finish(f"in DROP {kind}")
     elif verb == "ALTER" and _is_renamed(source, cursor.rest):
         return DefineObjects(0, (), cursor.statement, changed_type=names[0][1])
-    elif kind == "TYPE":
-        _check_enumeration(source, verb, cursor.rest)
-    elif verb == "CREATE":
-        _check_domain(cursor)
-    else:
+    elif verb == "ALTER" and kind == "TYPE":
+        _check_new_value(cursor)
+    elif verb == "ALTER":
         _check_domain_change(source, cursor.rest)
+    elif kind == "TYPE":
+        _check_new_type(cursor)
+    else:
+        _check_domain(cursor)
     return DefineObjects(0, (), cursor.statement)
 
 
@@ -67,33 +67,27 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
     UnsupportedSQL
         For an object of a kind that is on no list, or one of tique's.
     """
-    refuse_placeholders(source, "DDL")
-    words, keywords = source.words, source.keywords()
-    kind = keywords[2] if len(words) > 2 else ""
-    first = 3
-    if source.rules.materializes and keywords[2:4] == ["MATERIALIZED", "VIEW"]:
-        kind, first = "VIEW", 4
-    if keywords[1:2] != ["ON"] or kind not in _COMMENTED:
-        raise source.unsupported(f"COMMENT ON {kind}".strip(), words[0].start)
-    number = first
-    while number < len(words) and keywords[number] != "IS":
-        is_name = (number - first) % 2 == 0
-        if is_name:
-            check_reserved(source, source.identifier(words[number]), words[0].start)
-        elif keywords[number] != ".":
-            raise source.syntax(". or IS is expected", words[number].start)
-        number += 1
-    if number > first + 2:
-        outer = source.identifier(words[first])
-        check_not_attached(source, catalog, outer, words[first].start)
-    text = words[number + 1 :]
-    if (
-        (number - first) % 2 == 0
-        or len(text) != 1
-        or not _is_text(source, text[0], or_null=True)
-    ):
-        raise source.unsupported("this form of COMMENT", words[0].start)
-    return DefineObjects(0, (), source.words_text(words))
+    cursor = Cursor.of_definition(source, 2)
+    if source.rules.materializes and cursor.follows("MATERIALIZED VIEW"):
+        cursor.take()
+    kind = cursor.keyword
+    if source.keywords(1)[:1] != ["ON"] or kind not in _COMMENTED:
+        raise source.unsupported(f"COMMENT ON {kind}".strip(), source.start)
+    cursor.take()
+    names = cursor.take_until({"IS"})
+    for number, word in enumerate(names):
+        if number % 2 == 0:
+            check_reserved(source, source.identifier(word), source.start)
+        elif word.keyword != ".":
+            raise source.syntax(". or IS is expected", word.start)
+    if len(names) > 2:
+        outer = source.identifier(names[0])
+        check_not_attached(source, catalog, outer, names[0].start)
+    cursor.accept("IS")
+    is_text = cursor.left == 1 and _is_text(source, cursor.word, or_null=True)
+    if len(names) % 2 == 0 or not is_text:
+        raise source.unsupported("this form of COMMENT", source.start)
+    return DefineObjects(0, (), cursor.statement)
 
 
 def _is_text(source: Source, word: Word, *, or_null: bool = False) -> bool:
@@ -114,37 +108,33 @@ def _is_renamed(source: Source, words: list[Word]) -> bool:
     return False
 
 
-def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
-    keywords = [word.keyword for word in words]
-    if verb == "ALTER":
-        rest = words[2:]
-        if [w.keyword for w in rest[:3]] == ["IF", "NOT", "EXISTS"]:
-            rest = rest[3:]
-        is_known = keywords[:2] == ["ADD", "VALUE"] and (
-            len(rest) == 1
-            or (len(rest) == 3 and rest[1].keyword in ("BEFORE", "AFTER"))
-        )
-        if is_known and all(_is_text(source, word) for word in rest[::2]):
+def _check_new_value(cursor: Cursor) -> None:
+    source, is_new = cursor.source, cursor.accept("ADD VALUE")
+    cursor.accept("IF NOT EXISTS")
+    match cursor.rest:
+        case [value] if is_new and _is_text(source, value):
             return
-        raise source.unsupported(
-            "ALTER TYPE of anything but ADD VALUE and RENAME", source.words[0].start
-        )
-    is_alias = keywords[:1] == ["AS"] and keywords[1:2] not in ([], ["ENUM"])
-    if is_alias and "ALIAS" in source.rules.definable_types:
-        _check_alias(source, words[1:])
-        return
-    if keywords[:2] == ["AS", "("] and "COMPOSITE" in source.rules.definable_types:
-        _check_composite(source, words[1:])
-        return
-    is_range = keywords[:2] == ["AS", "RANGE"]
-    if is_range and "COMPOSITE" in source.rules.definable_types:
-        _check_range(source, words[2:])
-        return
-    if keywords[:3] != ["AS", "ENUM", "("] or keywords[-1] != ")":
-        raise source.unsupported("CREATE TYPE of this kind", source.words[0].start)
-    for piece in split(words[3:-1]):
-        if len(piece) != 1 or not _is_text(source, piece[0]):
-            raise source.unsupported("a value of ENUM that is no text", words[2].start)
+        case [value, place, other] if is_new and place.keyword in ("BEFORE", "AFTER"):
+            if _is_text(source, value) and _is_text(source, other):
+                return
+    raise source.unsupported(
+        "ALTER TYPE of anything but ADD VALUE and RENAME", source.start
+    )
+
+
+def _check_new_type(cursor: Cursor) -> None:
+    source, kinds = cursor.source, cursor.source.rules.definable_types
+    has_as = cursor.accept("AS")
+    if has_as and cursor.left and not cursor.follows("ENUM") and "ALIAS" in kinds:
+        _check_alias(source, cursor.rest)
+    elif has_as and cursor.follows("(") and "COMPOSITE" in kinds:
+        _check_composite(cursor)
+    elif has_as and "COMPOSITE" in kinds and cursor.accept("RANGE"):
+        _check_range(cursor)
+    elif has_as and cursor.accept("ENUM") and cursor.follows("("):
+        _check_enumeration(cursor)
+    else:
+        raise source.unsupported("CREATE TYPE of this kind", source.start)
 
 
 def _check_domain_change(source: Source, words: list[Word]) -> None:
@@ -164,45 +154,51 @@ def _check_domain_change(source: Source, words: list[Word]) -> None:
         case _:
             raise source.unsupported(
                 "this form of ALTER DOMAIN",
-                source.words[0].start,
+                source.start,
                 "recent versions of rows may violate it",
             )
 
 
-def _check_composite(source: Source, words: list[Word]) -> None:
+def _check_enumeration(cursor: Cursor) -> None:
+    source = cursor.source
+    if cursor.keywords[-1] != ")":
+        raise source.unsupported("CREATE TYPE of this kind", source.start)
+    for piece in split(cursor.rest[1:-1]):
+        if len(piece) != 1 or not _is_text(source, piece[0]):
+            raise source.unsupported("a value of ENUM that is no text", cursor.start)
+
+
+def _check_composite(cursor: Cursor) -> None:
     """Account for every word of a list of attributes in brackets."""
-    if source.closing(words) != len(words) - 1:
-        raise source.unsupported("CREATE TYPE of this kind", source.words[0].start)
-    for piece in split(words[1:-1]):
+    source, start = cursor.source, cursor.start
+    attributes = cursor.brackets() or []
+    if cursor.left:
+        raise source.unsupported("CREATE TYPE of this kind", source.start)
+    for piece in split(attributes):
         if len(piece) < 2:
-            raise source.syntax(
-                "an attribute and its type are expected", words[0].start
-            )
+            raise source.syntax("an attribute and its type are expected", start)
         source.identifier(piece[0])
         if any(word.keyword == "COLLATE" for word in piece):
             raise source.unsupported("COLLATE", piece[0].start)
         read_type(source, piece[1:])
 
 
-def _check_range(source: Source, words: list[Word]) -> None:
+def _check_range(cursor: Cursor) -> None:
     """Refuse a range with functions of the application's own."""
-    keywords = [word.keyword for word in words]
-    is_whole = keywords[:1] == ["("] and source.closing(words) == len(words) - 1
-    is_one = len(words) > 4 and "," not in keywords
-    if not is_whole or keywords[1:3] != ["SUBTYPE", "="] or not is_one:
+    source = cursor.source
+    given = Cursor(source, cursor.brackets() or [])
+    is_subtype = given.accept("SUBTYPE =") and given.left and "," not in given.keywords
+    if cursor.left or not is_subtype:
         raise source.unsupported(
-            "this form of CREATE TYPE … AS RANGE",
-            source.words[0].start,
-            "it takes SUBTYPE",
+            "this form of CREATE TYPE … AS RANGE", source.start, "it takes SUBTYPE"
         )
-    read_type(source, words[3:-1])
+    read_type(source, given.rest)
 
 
 def _check_alias(source: Source, words: list[Word]) -> None:
     """Refuse what the parser does not read as one type: the words of a column's."""
     text = f"SELECT CAST(NULL AS {source.words_text(words)})"
-    lexed = number_placeholders(text, "pyformat", False, lexicon=source.rules.lexicon)
-    tree = Source(lexed, source.rules).parse()
+    tree = Source.of_text(text, source.rules).parse()
     parts = tree.args.get("expressions") or [tree]
     is_type = isinstance(parts[0], exp.Cast) and parts[0].find(exp.Query) is None
     if len(parts) > 1 or not is_type or tree.args.get("from_"):

@@ -21,7 +21,7 @@ from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import before_data_clause
 from tique_rewriter.kinds.query.query import plan_query
-from tique_rewriter.plans.ddl_plans import CreateTemporaryView, DefineViews
+from tique_rewriter.plans.ddl_plans import DefineViews
 from tique_rewriter.plans.plan import Select, ViewQuery
 from tique_rewriter.safety.hidden_calls import check_hidden
 from tique_rewriter.safety.token_checks import OF_SEQUENCES
@@ -29,8 +29,7 @@ from tique_rewriter.schema import DerivedDefinitions, Table
 from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
-from tique_rewriter.text.names import check_reserved, check_writable, refusal
-from tique_rewriter.text.placeholders import number_placeholders
+from tique_rewriter.text.names import check_reserved, check_writable, expect_exact
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_TABLES = 1000
 """How many places that read tables a view's query may have, with those of its views."""
-
-_AS_WRITTEN = "pyformat"
 
 
 class WithViews(DerivedDefinitions):
@@ -66,26 +63,11 @@ class WithViews(DerivedDefinitions):
         above: tuple[int, ...] = (),
     ) -> None:
         super().__init__(catalog)
-        self._rules = rules
+        self.rules = rules
         self._home = home
         self._above = above
         self._queries: tuple[int, dict[int, ViewQuery]] = (-1, {})
         """The catalog's version, and the queries that were planned by it, by view."""
-
-    @override
-    def find(self, schema: str | None, name: str) -> Table | None:
-        """As the catalog's, in the view's own schema first."""
-        return self._below.find(self._place(schema, name), name)
-
-    @override
-    def named(self, schema: str | None, name: str) -> Table | None:
-        """As the catalog's, in the view's own schema first."""
-        return self._below.named(self._place(schema, name), name)
-
-    @override
-    def view(self, schema: str | None, name: str) -> View | None:
-        """As the catalog's, in the view's own schema first."""
-        return self._below.view(self._place(schema, name), name)
 
     @override
     def attached(self, name: str) -> Attached | None:
@@ -127,9 +109,9 @@ class WithViews(DerivedDefinitions):
 
         A view names no temporary table: it means the same to every connection.
         """
-        home = schema if self._rules.views_look_at_home else None
+        home = schema if self.rules.views_look_at_home else None
         above = (*self._above, *above)
-        found = WithViews(self._below.lasting, self._rules, home, above)
+        found = WithViews(self._below.lasting, self.rules, home, above)
         found._queries = self._queries
         return found
 
@@ -148,7 +130,7 @@ class WithViews(DerivedDefinitions):
         found = ViewQuery(select, names, _bare_names(header, select, inside))
         if _weight(found) > _MOST_TABLES:
             raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
-        if self._rules.views_look_at_home:
+        if self.rules.views_look_at_home:
             self._expect_functions_of_the_path(view, inside)
         self.expect_one_meaning(header, table, select)
         return found
@@ -178,13 +160,13 @@ class WithViews(DerivedDefinitions):
             It does.
         """
         lasting = self._below.lasting
-        if not self._rules.views_look_at_home or lasting.usual is lasting:
+        if not self.rules.views_look_at_home or lasting.usual is lasting:
             return
         above = (*self._above, table.id)
-        usual = WithViews(lasting.usual, self._rules, above=self._above)
+        usual = WithViews(lasting.usual, self.rules, above=self._above)
         others = [usual.inside(table.schema, table.id)]
         if table.is_temporary:
-            others.append(WithViews(lasting, self._rules, above=above))
+            others.append(WithViews(lasting, self.rules, above=above))
         is_first = table.schema.lower() == self.default_schema.lower()
         is_first = is_first and not table.is_temporary
         with suppress(UnknownTable):
@@ -197,12 +179,9 @@ class WithViews(DerivedDefinitions):
             "path: write the schema in the view, or take the path back"
         )
 
-    @property
-    def rules(self) -> Rules:
-        """The engine's dialect."""
-        return self._rules
-
-    def _place(self, schema: str | None, name: str) -> str | None:
+    @override
+    def _place_of(self, schema: str | None, name: str) -> str | None:
+        """The view's own schema, if it has a name without one; else as it is written."""
         if schema is None and self._home is not None:
             catalog, home = self._below, self._home
             if catalog.named(home, name) or catalog.view(home, name):
@@ -244,37 +223,16 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
     body = _body(header).text
     if len(body) == header.end:
         # As it is planned: MonetDB knows no column by schema and table.
-        first = source.words[0].start
+        first = source.start
         text = source.text[first : header.start] + body[header.start :]
         text += source.text[header.end : source.end]
     return DefineViews(0, (), text, (header.name,), creates=True)
 
 
-def plan_create_temporary_view(
-    source: Source, catalog: WithViews, inside: WithViews
-) -> CreateTemporaryView:
-    """Return the plan of CREATE TEMPORARY VIEW, without the words that make it so.
-
-    ``inside`` are the tables and views as its query sees them.
-
-    Raises
-    ------
-    RewriteError
-        As for its query as a statement of its own.
-    """
-    header = checked_header(source, catalog)
-    plan_body(header, inside)
-    layout = source.words_text(source.words[header.after :])
-    _, name = header.name
-    return CreateTemporaryView(
-        0, (), name, layout, header.if_not_exists, header.replaces
-    )
-
-
 def checked_header(source: Source, catalog: WithViews) -> Header:
     """Read CREATE VIEW; its names are checked, its query is not."""
     header = _read_header(source, catalog)
-    check_writable(source, catalog, header.name[0], source.words[0].start)
+    check_writable(source, catalog, header.name[0], source.start)
     refuse_placeholders(source, "CREATE VIEW")
     _check_name(source, header.name, catalog)
     return header
@@ -284,10 +242,9 @@ def _check_name(source: Source, name: tuple[str, str], catalog: Definitions) -> 
     """Refuse a name that differs from another's in case alone."""
     view = catalog.view(*name)
     found = catalog.named(*name) if view is None else view.table
-    if found is not None and source.rules.exact_quoted_names:
-        for given, other in zip(name, (found.schema, found.name), strict=True):
-            if given != other:
-                raise refusal(source, given, other, source.find("VIEW"))
+    if found is not None:
+        expect_exact(source, name[0], found.schema, source.find("VIEW"))
+        expect_exact(source, name[1], found.name, source.find("VIEW"))
 
 
 def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
@@ -319,26 +276,24 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
     UnsupportedSQL
         For any other change.
     """
-    forms, cursor = source.rules.alters_views, Cursor(source, number=2)
+    forms, cursor = source.rules.alterations, Cursor(source, number=2)
     cursor.accept("IF EXISTS")
     place = _view_name(cursor, catalog)
     match cursor.keywords:
-        case ["RENAME", "TO", _] if "RENAME TO" in forms:
+        case ["RENAME", "TO", _] if "view name" in forms:
             new = (place[0], source.identifier(cursor.rest[2]))
-        case ["SET", "SCHEMA", _] if "SET SCHEMA" in forms:
+        case ["SET", "SCHEMA", _] if "view schema" in forms:
             new = (source.identifier(cursor.rest[2]), place[1])
         case ["RENAME", "COLUMN", _, "TO", _] | [
             "RENAME",
             _,
             "TO",
             _,
-        ] if "RENAME COLUMN" in forms:
+        ] if "view column" in forms:
             new = place
         case _:
             raise source.unsupported(
-                "this form of ALTER VIEW",
-                source.words[0].start,
-                "use CREATE OR REPLACE VIEW",
+                "this form of ALTER VIEW", source.start, "use CREATE OR REPLACE VIEW"
             )
     check_reserved(source, new[0], source.words[-1].start)
     if new != place:
@@ -380,11 +335,7 @@ def _read_header(source: Source, catalog: Definitions) -> Header:
 
 
 def _definition(view: View, inside: WithViews) -> Header:
-    rules = inside.rules
-    lexed = number_placeholders(
-        view.definition, _AS_WRITTEN, False, lexicon=rules.lexicon
-    )
-    return _read_header(Source(lexed, rules), inside)
+    return _read_header(Source.of_text(view.definition, inside.rules), inside)
 
 
 def _names_more_than_tables(source: Source) -> bool:
@@ -411,13 +362,8 @@ def _body(header: Header) -> Source:
     """Return a view's query; all places stay as they are in the definition."""
     text, rules = header.source.text, header.source.rules
     blank = re.sub(r"[^\n]", " ", text[: header.start])
-    lexed = number_placeholders(
-        blank + text[header.start : header.end],
-        _AS_WRITTEN,
-        False,
-        lexicon=rules.lexicon,
-    )
-    return without_schemas(Source(lexed, rules))
+    text = blank + text[header.start : header.end]
+    return without_schemas(Source.of_text(text, rules))
 
 
 def plan_body(header: Header, catalog: WithViews) -> Select:
@@ -431,7 +377,7 @@ def plan_body(header: Header, catalog: WithViews) -> Select:
     source = _body(header)
     keyword = source.words[0].keyword
     if keyword not in {"WITH", *source.rules.queries}:
-        raise source.unsupported(f"{keyword} as a view", source.words[0].start)
+        raise source.unsupported(f"{keyword} as a view", source.start)
     check_hidden(source, catalog)
     return plan_query(source, catalog)
 

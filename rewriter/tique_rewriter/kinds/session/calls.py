@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tique_rewriter.kinds.session.session import SessionPlan
 from tique_rewriter.plans.plan import Literal, Parameter
+from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
@@ -32,24 +33,22 @@ class Call(NamedTuple):
     result: str
 
 
-def call(source: Source, words: list[Word], name: str) -> Call | None:
-    """Return the call of the function ``name`` that these words are; None if they are none."""
-    schema = (source.rules.function_schema or "").upper()
-    if [word.keyword for word in words[:2]] == [schema, "."]:
-        words = words[2:]
-    if len(words) < 2 or words[1].keyword != "(":
+def call(cursor: Cursor, name: str) -> Call | None:
+    """Return the call of the function ``name`` that the rest is; None if it is none."""
+    source = cursor.source
+    cursor.accept(f"{source.rules.function_schema.upper()} .")
+    is_named = cursor.follows(name.upper()) or (
+        cursor.left and source.raw(cursor.word) == f'"{name}"'
+    )
+    if not is_named or cursor.keywords[1:2] != ["("]:
         return None
-    raw = source.raw(words[0])
-    if raw != f'"{name}"' and words[0].keyword != name.upper():
+    cursor.take()
+    listed = cursor.brackets() or []
+    arguments = [given_value(source, piece) for piece in split(listed)]
+    cursor.accept("AS")
+    if cursor.left > 1:
         return None
-    end = 1 + source.closing(words[1:])
-    arguments = [given_value(source, piece) for piece in split(words[2:end])]
-    rest = words[end + 1 :]
-    if rest and rest[0].keyword == "AS":
-        rest = rest[1:]
-    if len(rest) > 1:
-        return None
-    return Call(arguments, source.identifier(rest[0]) if rest else name)
+    return Call(arguments, cursor.name() if cursor.left else name)
 
 
 def given_value(source: Source, words: list[Word]) -> Operand | None:
@@ -101,7 +100,7 @@ def may_set_config(text: str) -> bool:
 def plan_set_config(source: Source) -> SetConfig | None:
     """Return the plan of a query that is nothing but calls; None if it is another one."""
     words = source.words
-    if words[0].keyword != "SELECT" or not source.rules.sets_by_query:
+    if words[0].keyword != "SELECT" or _NAME not in source.rules.calls:
         return None
     settings = [_setting(source, piece) for piece in split(words[1:])]
     if not settings or None in settings:
@@ -111,7 +110,7 @@ def plan_set_config(source: Source) -> SetConfig | None:
 
 
 def _setting(source: Source, words: list[Word]) -> GivenSetting | None:
-    found = call(source, words, _NAME)
+    found = call(Cursor(source, words), _NAME)
     if found is None or len(found.arguments) != 3 or None in found.arguments:
         return None
     name, value, is_local = [a for a in found.arguments if a is not None]
@@ -137,26 +136,24 @@ def may_notify(text: str) -> bool:
 
 def plan_notify(source: Source) -> Notify:
     """Return the plan of NOTIFY channel [, 'payload']."""
-    words = source.words
-    if len(words) < 2:
-        raise source.syntax("a channel is missing", words[0].start)
-    channel = Literal(source.identifier(words[1]))
-    payload: Operand | None = Literal("")
-    if len(words) > 2:
-        payload = given_value(source, words[3:])
-        is_text = isinstance(payload, Literal) and isinstance(payload.value, str)
-        if words[2].keyword != "," or not is_text:
-            raise source.syntax("a text in quotes is expected", words[2].start)
-    assert payload is not None
+    cursor = Cursor(source, number=1)
+    channel, payload = Literal(cursor.name("a channel is missing")), Literal("")
+    if cursor.left:
+        start, is_listed = cursor.start, cursor.accept(",")
+        given = given_value(source, cursor.rest)
+        if not is_listed or not (
+            isinstance(given, Literal) and isinstance(given.value, str)
+        ):
+            raise source.syntax("a text in quotes is expected", start)
+        payload = given
     return Notify(0, (), channel, payload, None)
 
 
 def plan_notifying_query(source: Source) -> Notify | None:
     """Return the plan of a query that is nothing but a call; None if it is another one."""
-    words = source.words
-    if words[0].keyword != "SELECT" or not source.rules.notifies:
+    if source.words[0].keyword != "SELECT" or _FUNCTION not in source.rules.calls:
         return None
-    found = call(source, words[1:], _FUNCTION)
+    found = call(Cursor(source, number=1), _FUNCTION)
     if found is None or len(found.arguments) != 2:
         return None
     channel, payload = found.arguments

@@ -8,8 +8,6 @@ from tique_rewriter.plans.plan import Control, TransactionControl
 from tique_rewriter.text.cursor import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tique_rewriter.text.source import Source
 
 _LEVELS = (
@@ -21,24 +19,33 @@ _LEVELS = (
 def plan_control(source: Source) -> TransactionControl:
     """Return the plan of BEGIN, COMMIT, ROLLBACK, the savepoint family, SET TRANSACTION."""
     words = Cursor(source)
-    plan = _READERS[words.take().keyword](words)
+    plan = _plan(words)
     words.finish()
     return plan
 
 
-def _begin(words: Cursor) -> TransactionControl:
-    if words.source.words[0].keyword == "START" and not words.accept("TRANSACTION"):
+def _plan(words: Cursor) -> TransactionControl:
+    verb = words.take().keyword
+    if verb == "START" and not words.accept("TRANSACTION"):
         raise words.source.syntax("START without TRANSACTION", 0)
-    words.accept("WORK", "TRANSACTION")
-    isolation, read_only = _modes(words)
-    return TransactionControl(
-        0, (), Control.BEGIN, isolation=isolation, read_only=read_only
-    )
-
-
-def _commit(words: Cursor) -> TransactionControl:
-    words.accept("WORK", "TRANSACTION")
-    return TransactionControl(0, (), Control.COMMIT, chains=_chains(words))
+    if verb == "SAVEPOINT":
+        return TransactionControl(0, (), Control.SAVEPOINT, _name(words))
+    if verb == "RELEASE":
+        words.accept("SAVEPOINT")
+        return TransactionControl(0, (), Control.RELEASE, _name(words))
+    words.accept("TRANSACTION", "WORK")
+    if verb == "SET":
+        return TransactionControl(
+            0, (), Control.SET_TRANSACTION, None, *read_modes(words)
+        )
+    if verb in ("BEGIN", "START"):
+        return TransactionControl(0, (), Control.BEGIN, None, *_modes(words))
+    if verb in ("COMMIT", "END"):
+        return TransactionControl(0, (), Control.COMMIT, chains=_chains(words))
+    if words.accept("TO"):
+        words.accept("SAVEPOINT")
+        return TransactionControl(0, (), Control.ROLLBACK_TO, _name(words))
+    return TransactionControl(0, (), Control.ROLLBACK, chains=_chains(words))
 
 
 def _chains(words: Cursor) -> bool:
@@ -48,23 +55,6 @@ def _chains(words: Cursor) -> bool:
     return bool(words.accept("AND CHAIN"))
 
 
-def _rollback(words: Cursor) -> TransactionControl:
-    words.accept("WORK", "TRANSACTION")
-    if words.accept("TO"):
-        words.accept("SAVEPOINT")
-        return TransactionControl(0, (), Control.ROLLBACK_TO, _name(words))
-    return TransactionControl(0, (), Control.ROLLBACK, chains=_chains(words))
-
-
-def _savepoint(words: Cursor) -> TransactionControl:
-    return TransactionControl(0, (), Control.SAVEPOINT, _name(words))
-
-
-def _release(words: Cursor) -> TransactionControl:
-    words.accept("SAVEPOINT")
-    return TransactionControl(0, (), Control.RELEASE, _name(words))
-
-
 def _name(words: Cursor) -> str:
     return words.source.rules.same(words.name("a savepoint's name is missing"))
 
@@ -72,15 +62,6 @@ def _name(words: Cursor) -> str:
 def _expect(words: Cursor, what: str) -> None:
     if words.is_done:
         raise words.source.syntax(f"{what} is missing", words.start)
-
-
-def _set(words: Cursor) -> TransactionControl:
-    words.accept("TRANSACTION")
-    _expect(words, "a transaction mode")
-    isolation, read_only = _modes(words)
-    return TransactionControl(
-        0, (), Control.SET_TRANSACTION, isolation=isolation, read_only=read_only
-    )
 
 
 def read_modes(words: Cursor) -> tuple[str | None, bool | None]:
@@ -110,16 +91,3 @@ def _modes(words: Cursor) -> tuple[str | None, bool | None]:
         elif not words.accept(","):
             break
     return isolation, read_only
-
-
-_READERS: dict[str, Callable[[Cursor], TransactionControl]] = {
-    "BEGIN": _begin,
-    "START": _begin,
-    "COMMIT": _commit,
-    "END": _commit,
-    "ROLLBACK": _rollback,
-    "ABORT": _rollback,
-    "SAVEPOINT": _savepoint,
-    "RELEASE": _release,
-    "SET": _set,
-}

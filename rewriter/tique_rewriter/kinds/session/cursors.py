@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tique_rewriter.kinds.session.session import SessionPlan, finish, rest_of, unread
+from tique_rewriter.kinds.session.session import SessionPlan, after_verb, finish, unread
 from tique_rewriter.plans.plan import Plan, Select
-from tique_rewriter.text.cursor import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tique_rewriter.text.cursor import Cursor
     from tique_rewriter.text.placeholders import Lexed
     from tique_rewriter.text.source import Source
 
@@ -77,7 +77,7 @@ def plan_cursor(source: Source, plan: Callable[[Lexed], Plan]) -> SessionPlan:
     UnsupportedSQL
         For a cursor of anything but a query, and BINARY.
     """
-    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
+    verb, cursor = source.words[0].keyword, after_verb(source)
     if verb == "DECLARE":
         return _declare(cursor, plan)
     if verb == "CLOSE":

@@ -15,16 +15,15 @@ from tique_rewriter.kinds.query.query import plan_query
 from tique_rewriter.kinds.session.session import (
     SetSetting,
     ShowSetting,
+    after_verb,
     finish,
     plan_assignment,
     refused,
-    rest_of,
     unread,
 )
 from tique_rewriter.plans.plan import Plan, Select
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import PRIVATE_SCHEMA, quote
-from tique_rewriter.text.placeholders import number_placeholders
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
@@ -101,23 +100,21 @@ def plan_description(source: Source, catalog: Catalog) -> Plan:
     UnsupportedSQL
         For a pragma that is not on the list, or a call that is no allowed query.
     """
-    verb = source.words[0].keyword
-    if verb in ("PRAGMA", "CALL"):
-        rest = rest_of(source)
-        return _pragma(rest, catalog) if verb == "PRAGMA" else _called(source, catalog)
-    words = (
-        source.keywords()[1:] if len(source.words) == 1 else rest_of(source).keywords()
-    )
+    verb, words = source.words[0].keyword, tuple(source.keywords(1))
+    if verb == "PRAGMA":
+        return _pragma(after_verb(source), catalog)
+    if verb == "CALL":
+        return _as_query("FROM", after_verb(source), catalog)
     if verb != "SUMMARIZE":
-        if tuple(words) in _SHOWN:
-            return _fixed(_SHOWN[tuple(words)])
-        if verb == "SHOW" and words == ["TABLES"]:
+        if words in _SHOWN:
+            return _fixed(_SHOWN[words])
+        if verb == "SHOW" and words == ("TABLES",):
             return _planned(source, _TABLES, catalog)
-    rest = rest_of(source)
-    if _begins_query(rest):
-        inner = plan_query(Source(rest.lexed, rest.rules), catalog)
-        return _described(verb, inner)
-    return _of_name(source, rest, verb, catalog)
+    cursor = after_verb(source)
+    if _begins_query(cursor):
+        lexed = source.lexed.after(cursor.before.end)
+        return _described(verb, plan_query(Source(lexed, source.rules), catalog))
+    return _of_name(cursor, verb, catalog)
 
 
 def plan_variable(source: Source, catalog: Catalog) -> Plan:
@@ -128,23 +125,18 @@ def plan_variable(source: Source, catalog: Catalog) -> Plan:
     UnsupportedSQL
         For what no query may do.
     """
-    rest = rest_of(rest_of(source))
-    name = rest.identifier(rest.words[0])
+    cursor = Cursor(source, number=2)
+    start, name = cursor.start, cursor.name()
     if source.words[0].keyword == "RESET":
-        finish(Cursor(rest, number=1))
+        finish(cursor)
         return _fixed(f"RESET VARIABLE {quote(name)}")
-    if rest.keywords(1)[:1] not in (["="], ["TO"]) or len(rest.words) < 3:
-        raise unread(
-            rest, rest.syntax("= and a value are missing", rest.words[0].start)
-        )
-    lexed = source.lexed.with_word("SELECT", rest.words[2].start)
-    inner = Source(lexed, source.rules)
+    if not cursor.accept("=", "TO") or cursor.is_done:
+        raise unread(source, source.syntax("= and a value are missing", start))
+    inner = Source(source.lexed.with_word("SELECT", cursor.start), source.rules)
     plan = plan_query(inner, catalog)
     tree = inner.parse()
     if len(tree.args.get("expressions") or ()) != 1 or tree.args.get("from_"):
-        raise source.unsupported(
-            "this value", rest.words[2].start, "put it in brackets"
-        )
+        raise source.unsupported("this value", cursor.start, "put it in brackets")
     return SetVariable(plan.parameters, plan.references, name, plan)
 
 
@@ -153,33 +145,32 @@ def _described(verb: str, inner: Select) -> Described:
     return Described(inner.parameters, inner.references, verb, inner)
 
 
-def _begins_query(rest: Source) -> bool:
-    first, second = (*rest.keywords(), "")[:2]
+def _begins_query(cursor: Cursor) -> bool:
+    first, second = (*cursor.keywords, "")[:2]
     if first == "TABLE":
         return False
-    return first == "WITH" or (first in rest.rules.queries and second not in ("", "."))
+    queries = cursor.source.rules.queries
+    return first == "WITH" or (first in queries and second not in ("", "."))
 
 
-def _of_name(source: Source, rest: Source, verb: str, catalog: Catalog) -> Plan:
+def _of_name(cursor: Cursor, verb: str, catalog: Catalog) -> Plan:
     """Return the plan of DESCRIBE, SHOW or SUMMARIZE of one relation."""
-    if rest.words[0].keyword == "TABLE" and len(rest.words) > 1:
-        rest = rest_of(rest)
-    schema, name = _relation(rest)
-    finish(Cursor(rest, number=3 if schema else 1))
+    if cursor.left > 1:
+        cursor.accept("TABLE")
+    relation = Cursor(cursor.source, number=cursor.number)
+    schema, name = _relation(cursor)
+    finish(cursor)
     if verb != "SUMMARIZE":
         table = _definition(catalog, schema or None, name)
         if table is not None:
             place = f"{quote(table.schema)}.{quote(table.name)}"
             return _fixed(f"DESCRIBE {place}")
-    start = rest.words[0].start
-    lexed = source.lexed.with_word("FROM", start)
     try:
-        inner = plan_query(Source(lexed, source.rules), catalog)
+        return _described(verb, _as_query("FROM", relation, catalog))
     except UnknownTable:
         if verb != "SHOW" or schema:
             raise
         return ShowSetting(0, (), name.lower())
-    return _described(verb, inner)
 
 
 def _definition(catalog: Catalog, schema: str | None, name: str) -> Table | None:
@@ -188,60 +179,59 @@ def _definition(catalog: Catalog, schema: str | None, name: str) -> Table | None
     return view.table if view is not None else table
 
 
-def _relation(rest: Source) -> tuple[str, str]:
-    """Return the schema, if there is one, and the name of a relation."""
-    parts = [_part(rest, rest.words[0])]
-    if rest.keywords(1)[:1] == ["."] and len(rest.words) > 2:
-        parts.append(_part(rest, rest.words[2]))
-    schema, name = parts if len(parts) == 2 else ("", parts[0])
+def _relation(cursor: Cursor) -> tuple[str, str]:
+    """Read the schema, if there is one, and the name of a relation."""
+    source, start = cursor.source, cursor.start
+    schema, name = "", _part(cursor)
+    if cursor.left > 1 and cursor.accept("."):
+        schema, name = name, _part(cursor)
     if schema.lower() == PRIVATE_SCHEMA or name.lower().startswith(
         f"{PRIVATE_SCHEMA}_"
     ):
-        raise rest.unsupported(
-            f'the name "{name}"', rest.words[0].start, "it is reserved"
-        )
+        raise source.unsupported(f'the name "{name}"', start, "it is reserved")
     return schema, name
 
 
-def _part(rest: Source, word: Word) -> str:
-    raw = rest.text[word.start : word.end]
-    if raw.startswith("'"):
-        raise rest.unsupported("a name in single quotes", word.start, "leave them out")
-    return rest.identifier(word)
+def _part(cursor: Cursor) -> str:
+    source, start = cursor.source, cursor.start
+    if source.text[start] == "'":
+        raise source.unsupported("a name in single quotes", start, "leave them out")
+    return cursor.name()
 
 
-def _called(source: Source, catalog: Catalog) -> Select:
-    """CALL f(…) is FROM f(…)."""
-    lexed = source.lexed.with_word("FROM", rest_of(source).words[0].start)
+def _as_query(word: str, cursor: Cursor, catalog: Catalog) -> Select:
+    """Plan the rest of a statement with this word before it: CALL f(…) is FROM f(…)."""
+    source = cursor.source
+    lexed = source.lexed.with_word(word, cursor.start)
     return plan_query(Source(lexed, source.rules), catalog)
 
 
-def _pragma(rest: Source, catalog: Catalog) -> Plan:
-    first = rest.words[0]
-    name = rest.identifier(first).lower()
-    following = rest.keywords(1)
+def _pragma(cursor: Cursor, catalog: Catalog) -> Plan:
+    source, start = cursor.source, cursor.start
+    name = source.identifier(cursor.word).lower()
+    following = cursor.keywords[1:]
     if following[:1] == ["="]:
-        return plan_assignment(rest)
+        return plan_assignment(cursor)
     if following in ([], ["(", ")"]) and name in _SWITCHES:
         setting, value = _SWITCHES[name]
         return SetSetting(0, (), setting, (value,))
     if following in ([], ["(", ")"]) and name in _PRAGMAS:
-        return _planned(rest, _PRAGMAS[name], catalog)
+        return _planned(source, _PRAGMAS[name], catalog)
     if name == "table_info" and len(following) == 3 and following[::2] == ["(", ")"]:
-        return _table_info(rest, catalog)
+        return _table_info(source, cursor.rest[2], catalog)
     advice = "it is not known to change nothing"
-    raise refused(rest, f"PRAGMA {name}", first.start, advice)
+    raise refused(source, f"PRAGMA {name}", start, advice)
 
 
-def _table_info(rest: Source, catalog: Catalog) -> Select:
-    word = rest.words[2]
-    raw = rest.text[word.start : word.end]
-    name = raw[1:-1].replace("''", "'") if raw[0] == "'" else rest.identifier(word)
+def _table_info(source: Source, word: Word, catalog: Catalog) -> Select:
+    raw = source.raw(word)
+    name = raw[1:-1].replace("''", "'") if raw[0] == "'" else source.identifier(word)
     schema, _, bare = name.rpartition(".")
     table = _definition(catalog, schema or None, bare)
     table = table or _definition(catalog, None, name)
     if table is None:
-        raise rest.error(UnknownTable, f'the table "{name}" does not exist', word.start)
+        what = f'the table "{name}" does not exist'
+        raise source.error(UnknownTable, what, word.start)
     place = f"{quote(table.schema)}.{quote(table.name)}".replace("'", "''")
     return _fixed(f"FROM pragma_table_info('{place}')")
 
@@ -250,8 +240,7 @@ def _planned(source: Source, text: str, catalog: Catalog) -> Select:
     """Plan a query of ours, in which the engine's relations show no part of tique."""
     if "(SHOW " in text or text.startswith("SHOW "):
         return _fixed(text)
-    lexed = number_placeholders(text, "qmark", lexicon=source.rules.lexicon)
-    return plan_query(Source(lexed, source.rules), catalog)
+    return plan_query(Source.of_text(text, source.rules), catalog)
 
 
 def _fixed(text: str) -> Select:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL
-from tique_rewriter.kinds.session.session import SessionPlan, finish, rest_of, unread
+from tique_rewriter.kinds.session.session import SessionPlan, after_verb, finish, unread
 from tique_rewriter.plans.plan import Literal, Parameter
 from tique_rewriter.safety.hidden_calls import check_hidden
 from tique_rewriter.scope.references import find_reads
-from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.placeholders import OWN_STYLE, number_placeholders
 from tique_rewriter.text.source import Source
 from tique_rewriter.tree.operands import operand
@@ -70,14 +69,12 @@ def plan_prepare(source: Source) -> PrepareStatement:
     UnsupportedSQL
         For a body that is neither a query nor a change of rows.
     """
-    rest = rest_of(source)
-    words = rest.words
-    if words[0].keyword == "TRANSACTION" and rest.keywords(1)[:1] != ["AS"]:
-        raise source.unsupported("PREPARE TRANSACTION", source.words[0].start)
-    cursor = Cursor(rest)
-    name = rest.rules.same(cursor.name())
+    cursor = after_verb(source)
+    if cursor.follows("TRANSACTION") and not cursor.follows("TRANSACTION AS"):
+        raise source.unsupported("PREPARE TRANSACTION", source.start)
+    name = source.rules.same(cursor.name())
     listed = cursor.brackets() or []
-    types = tuple(rest.words_text(part) for part in split(listed))
+    types = tuple(source.words_text(part) for part in split(listed))
     if not cursor.follows("AS") or cursor.left == 1:
         raise unread(
             source, source.syntax("AS and a statement are missing", cursor.start)
@@ -90,7 +87,7 @@ def plan_prepare(source: Source) -> PrepareStatement:
             first.start,
             "it takes SELECT, INSERT, UPDATE and DELETE",
         )
-    original, place = source.lexed.original, source.place(first.start)[0]
+    original, place = source.lexed.original, source.lexed.original_position(first.start)
     # Blanks keep the places of what is refused in it.
     body = re.sub(r"[^\n]", " ", original[:place]) + original[place:]
     return PrepareStatement(0, (), name, types, body)
@@ -104,27 +101,25 @@ def plan_execute(source: Source, catalog: Catalog) -> ExecuteStatement:
     UnsupportedSQL
         For a value that depends on a table.
     """
-    rest = rest_of(source)
+    cursor = after_verb(source)
     check_hidden(source, catalog)
-    cursor = Cursor(rest)
-    name = rest.rules.same(cursor.name())
+    name = source.rules.same(cursor.name())
     listed = cursor.brackets() or []
-    arguments = tuple([_argument(rest, part, catalog) for part in split(listed)])
+    arguments = tuple([_argument(source, part, catalog) for part in split(listed)])
     finish(cursor)
     return ExecuteStatement(len(source.lexed.arguments), (), name, arguments)
 
 
 def plan_deallocate(source: Source) -> Deallocate:
     """Return the plan of DEALLOCATE [PREPARE] name or ALL."""
-    rest = rest_of(source)
-    if rest.words[0].keyword == "PREPARE" and len(rest.words) > 1:
-        rest = rest_of(rest)
-    cursor = Cursor(rest)
+    cursor = after_verb(source)
+    if cursor.left > 1:
+        cursor.accept("PREPARE")
     word = cursor.take()
     finish(cursor)
     if word.keyword == "ALL":
         return Deallocate(0, (), None)
-    return Deallocate(0, (), rest.rules.same(rest.identifier(word)))
+    return Deallocate(0, (), source.rules.same(source.identifier(word)))
 
 
 def _argument(

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from tique_rewriter.errors import RewriteError, UnsupportedSQL
 from tique_rewriter.kinds.session.control import read_modes
 from tique_rewriter.plans.plan import ISOLATION, Plan
 from tique_rewriter.text.cursor import Cursor
-from tique_rewriter.text.source import Source
+from tique_rewriter.text.names import quote
 
 if TYPE_CHECKING:
-    from tique_rewriter.text.source import Word
+    from tique_rewriter.errors import AnyError, UnsupportedSQL
+    from tique_rewriter.text.source import Source, Word
 
-
-_Error = TypeVar("_Error", bound=RewriteError)
 
 TIME_ZONE = "timezone"
 
@@ -112,19 +110,17 @@ _RESERVED = frozenset(
 _SCOPES = frozenset({"SESSION", "LOCAL", "GLOBAL"})
 
 
-def rest_of(source: Source) -> Source:
-    """Read the words after the first one afresh: the parser does not cut them.
+def after_verb(source: Source) -> Cursor:
+    """Return the cursor behind the first word.
 
     Raises
     ------
     SyntaxProblem
-        If there are none.
+        If there is no other.
     """
-    first = source.words[0]
-    lexed = source.lexed.after(first.end)
-    if not lexed.text.strip(" ;\t\r\n"):
-        raise source.syntax(f"{first.keyword} of nothing", first.start)
-    return Source(lexed, source.rules)
+    if len(source.words) == 1:
+        raise source.syntax(f"{source.words[0].keyword} of nothing", source.start)
+    return Cursor(source, number=1)
 
 
 def plan_setting(source: Source) -> SessionPlan:
@@ -137,11 +133,11 @@ def plan_setting(source: Source) -> SessionPlan:
     UnsupportedSQL
         For a value that is not written out.
     """
-    verb, cursor = source.words[0].keyword, Cursor(rest_of(source))
+    verb, cursor = source.words[0].keyword, after_verb(source)
     if verb == "SET":
         if cursor.accept(_CHARACTERISTICS):
             return SetCharacteristics(0, (), *read_modes(cursor))
-        return plan_assignment(cursor.source)
+        return plan_assignment(cursor)
     if cursor.accept("ALL"):
         finish(cursor)
         return ResetAll(0, ()) if verb == "RESET" else ShowSetting(0, (), None)
@@ -154,18 +150,18 @@ def plan_setting(source: Source) -> SessionPlan:
 
 def plan_discard(source: Source) -> Discard:
     """Return the plan of DISCARD."""
-    cursor = Cursor(rest_of(source))
+    cursor = after_verb(source)
     what = cursor.accept(*_DISCARDED)
     if not what:
-        raise _refused(cursor.source, cursor.word)
+        raise _refused(source, cursor.word)
     finish(cursor)
     return Discard(0, (), "TEMP" if what == "TEMPORARY" else what)
 
 
-def plan_assignment(source: Source) -> SetSetting:
+def plan_assignment(cursor: Cursor) -> SetSetting:
     """Return the plan of the words after SET."""
-    cursor, scope = Cursor(source), Scope.UNSAID
-    first, second = (*source.keywords(), "")[:2]
+    source, scope = cursor.source, Scope.UNSAID
+    first, second = (*cursor.keywords, "")[:2]
     if first in _SCOPES and second not in ("AUTHORIZATION", "=", "TO"):
         scope = Scope(cursor.accept(first))
     bare = cursor.keyword
@@ -184,24 +180,21 @@ def plan_assignment(source: Source) -> SetSetting:
 
 
 def plan_use(source: Source) -> SetSetting:
-    """Return the plan of the words after USE: a schema, a database, or both.
+    """Return the plan of USE of a schema, a database, or both.
 
     Raises
     ------
     UnsupportedSQL
         For more than names and full stops.
     """
-    parts: list[str] = []
-    if len(source.words) % 2 == 0 and source.words[-1].keyword == ".":
+    cursor, parts = after_verb(source), list[str]()
+    if cursor.left % 2 == 0 and source.words[-1].keyword == ".":
         raise source.syntax("a name is missing", source.words[-1].start)
-    for number, word in enumerate(source.words):
-        if number % 2:
-            if word.keyword != ".":
-                finish(Cursor(source, number=number))
-            continue
-        (name,) = values_of(source, "schema", [word])
+    while not parts or cursor.accept("."):
+        (name,) = values_of(source, "schema", [cursor.take()])
         special = {".", ",", '"'}.intersection(name)
-        parts.append('"' + name.replace('"', '""') + '"' if special else name)
+        parts.append(quote(name) if special else name)
+    finish(cursor)
     return SetSetting(0, (), "schema", (".".join(parts),))
 
 
@@ -276,7 +269,7 @@ def refused(source: Source, what: str, start: int, advice: str = "") -> Unsuppor
     return unread(source, source.unsupported(what, start, advice))
 
 
-def unread(source: Source, error: _Error) -> _Error:
+def unread(source: Source, error: AnyError) -> AnyError:
     """Return the error with the whole statement: the engine may understand it."""
     error.text = source.lexed.original.strip().rstrip("; \t\r\n")
     return error
@@ -300,12 +293,11 @@ class SetConstraints(SessionPlan):
 
 def plan_set_constraints(source: Source) -> SetConstraints:
     """Return the plan of SET CONSTRAINTS … DEFERRED or IMMEDIATE."""
-    cursor = Cursor(rest_of(source))
+    cursor = after_verb(source)
     cursor.accept("CONSTRAINTS")
     names = [] if cursor.accept("ALL") else cursor.names()
     mode = cursor.accept("DEFERRED", "IMMEDIATE")
     if not mode:
-        rest = cursor.source
-        raise rest.syntax("DEFERRED or IMMEDIATE is missing", rest.words[-1].start)
+        raise source.syntax("DEFERRED or IMMEDIATE is missing", source.words[-1].start)
     finish(cursor)
     return SetConstraints(0, (), tuple(names) or None, mode == "DEFERRED")
