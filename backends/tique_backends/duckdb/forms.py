@@ -164,10 +164,10 @@ class DuckDBForms(Forms):
     integers = INTEGERS
     most_listed = _LITERAL_KEYS
     no_rows = "LIMIT 0"
-
-    @override
-    def stage(self, table: Table) -> str:
-        return stage_name(table)
+    stage = staticmethod(stage_name)
+    known_rows = staticmethod(known_rows)
+    same_rows = staticmethod(same_rows)
+    cast = staticmethod(converted)
 
     @override
     def scan(
@@ -211,16 +211,6 @@ class DuckDBForms(Forms):
         return converted(name, column.type)
 
     @override
-    def known_rows(
-        self,
-        table: Table,
-        positions: Sequence[int],
-        values: Sequence[Sequence[Any]],
-        alias: str,
-    ) -> str:
-        return known_rows(table, positions, values, alias)
-
-    @override
     def _equality(self, table: Table, position: int, value: Any) -> str:
         return equality(table, position, value, "_s.")
 
@@ -231,20 +221,6 @@ class DuckDBForms(Forms):
         excluded = known_rows(table, positions, values, "_x")
         same = listed_equality(table, positions)
         return f" ANTI JOIN {excluded} ON {same}", []
-
-    @override
-    def cast(self, text: str, type_name: str) -> str:
-        return converted(text, type_name)
-
-    @override
-    def once(self, name: str, columns: Sequence[str], query: str) -> str:
-        return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
-
-    @override
-    def stage_query(
-        self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
-    ) -> str:
-        return f"SELECT {', '.join(items)}, {sequence}, {deleted}{source}"
 
     @override
     def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
@@ -262,12 +238,6 @@ class DuckDBForms(Forms):
             f"AND NOT EXISTS (SELECT 1 FROM {staged} AS _d "
             f"WHERE _d._sequence = {sequence - 1} AND {gone}) LIMIT 1)"
         )
-
-    @override
-    def same_rows(
-        self, table: Table, columns: Sequence[int], left: str, right: str
-    ) -> str:
-        return same_rows(table, columns, left, right)
 
     @override
     def hashed(self, values: Sequence[str]) -> str:

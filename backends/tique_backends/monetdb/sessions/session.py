@@ -47,7 +47,6 @@ from tique_backends.monetdb.forms import (
     key_condition,
     key_literals,
     known_rows,
-    listed_equality,
     still_there,
     storage_query,
 )
@@ -68,7 +67,7 @@ from tique_backends.names import (
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.rows.arrow_rows import ArrowRows
 from tique_backends.rows.gaps import widened
-from tique_backends.servers.server_forms import appending_staged
+from tique_backends.servers.server_forms import appending_staged, listed_equality
 from tique_backends.session import COMMIT, Result, Session
 from tique_backends.settings import SEARCH_PATH
 
