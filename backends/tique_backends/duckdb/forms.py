@@ -285,14 +285,22 @@ class GatheredForms(DuckDBForms):
 
 def row_query(table: Table, read: Sequence[int], key: Row) -> str:
     """The row that has a key."""
-    return _query(table, read, _key_match(table, key))
+    # Literals: a parameter has DuckDB 1.5 look for pandas in the whole sys.path.
+    match = " AND ".join(
+        equality(table, i, value)
+        for i, value in zip(table.primary_key, key, strict=True)
+    )
+    return _query(table, read, match)
 
 
 def range_query(
     table: Table, read: Sequence[int], prefix: Row, first: int, last: int
 ) -> str:
     """Rows with a prefix of the key, and an integer between two after it."""
-    return _query(table, read, _range_match(table, prefix, first, last))
+    *fixed, ranged = table.primary_key[: len(prefix) + 1]
+    matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
+    matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
+    return _query(table, read, " AND ".join(matches))
 
 
 def rows_query(table: Table, read: Sequence[int], keys: Sequence[Row]) -> str:
@@ -332,18 +340,3 @@ def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:
 def _query(table: Table, read: Sequence[int], match: str) -> str:
     """A query for some columns of the storage rows that match."""
     return f"SELECT {kept_list(table, read)} FROM {storage_name(table)} WHERE {match}"
-
-
-def _key_match(table: Table, key: Row) -> str:
-    # Literals: a parameter has DuckDB 1.5 look for pandas in the whole sys.path.
-    return " AND ".join(
-        equality(table, i, value)
-        for i, value in zip(table.primary_key, key, strict=True)
-    )
-
-
-def _range_match(table: Table, prefix: Row, first: int, last: int) -> str:
-    *fixed, ranged = table.primary_key[: len(prefix) + 1]
-    matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
-    matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
-    return " AND ".join(matches)

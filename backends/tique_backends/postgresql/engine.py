@@ -232,7 +232,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.transact(create)
         except EngineError:
             # Of two processes that install at once the second one finds it done.
-            if not self._is_installed(session):
+            found = session.execute("SELECT to_regclass('tique.format')::TEXT")
+            if found.fetch_all() == [(None,)]:
                 raise
         self.format_version()
 
@@ -264,11 +265,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             )
 
         session.transact(change)
-
-    @staticmethod
-    def _is_installed(session: PostgreSQLSession) -> bool:
-        found = session.execute("SELECT to_regclass('tique.format')::TEXT").fetch_all()
-        return found != [(None,)]
 
     @override
     def uninstall(self, session: PostgreSQLSession) -> None:

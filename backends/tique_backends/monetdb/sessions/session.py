@@ -378,10 +378,7 @@ class MonetDBSession(Session):
             self._connection.ask(statement)
 
     @override
-    def create_temporary(self, place: str, layout: str) -> None:
-        self._create(place, layout)
-
-    def _create(self, place: str, layout: str, condition: str = "") -> None:
+    def create_temporary(self, place: str, layout: str, condition: str = "") -> None:
         self._run(
             f"CREATE LOCAL TEMPORARY TABLE {condition}{place.partition('.')[2]} "
             f"({layout}) ON COMMIT PRESERVE ROWS"
@@ -498,7 +495,7 @@ class MonetDBSession(Session):
             self.drop_stage(table)
             return
         # It is there if the session was interrupted when it had made it.
-        self._create(place, stage_columns(table), "IF NOT EXISTS ")
+        self.create_temporary(place, stage_columns(table), "IF NOT EXISTS ")
         self._stages.add(place)
 
     @override
