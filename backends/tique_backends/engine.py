@@ -8,8 +8,10 @@ differs between engines is a method there or a flag in :class:`Capabilities`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol
+
+from typing_extensions import TypeVar
 
 from tique_backends.catalog import foreign_keys
 from tique_backends.errors import EngineError, ErrorKind
@@ -141,11 +143,17 @@ class Introspection(Protocol):
         """Read one table's schema."""
 
 
-class Engine(ABC):
+SessionT = TypeVar("SessionT", bound="Session", default=Any)
+"""The class of an engine's sessions: its methods are given those that it has opened."""
+
+
+class Engine(ABC, Generic[SessionT]):
     """One open database."""
 
     _introspection: Introspection
     """How tables' schemas are read from the engine's catalog."""
+    _committed: str
+    """A query for cts and txid of every commit whose record is still kept."""
     capabilities: Capabilities
     forms: Forms
     settings: SettingRules
@@ -175,7 +183,7 @@ class Engine(ABC):
         """Open a connection; one on which only :meth:`Session.log` is called, or any."""
 
     def resolve_path(
-        self, session: Session
+        self, session: SessionT
     ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
         """The schemas in which a session, whose search path was changed, looks for names.
 
@@ -221,10 +229,10 @@ class Engine(ABC):
         """The version of tique's schema in the database."""
 
     @abstractmethod
-    def install(self, session: Session) -> None:
+    def install(self, session: SessionT) -> None:
         """Create tique's schema."""
 
-    def upgrade(self, session: Session) -> None:
+    def upgrade(self, session: SessionT) -> None:
         """Bring tables and functions of an earlier release, in this format, up to date.
 
         Called before recovery by a process that has the database to itself, and safe
@@ -233,7 +241,7 @@ class Engine(ABC):
         return
 
     @abstractmethod
-    def renew_format(self, session: Session, found: int, factor: int) -> None:
+    def renew_format(self, session: SessionT, found: int, factor: int) -> None:
         """Upgrade a database of a format before, in one engine transaction.
 
         Parameters
@@ -251,7 +259,7 @@ class Engine(ABC):
             IN_USE if other processes use the database, LOCKED if this role may not.
         """
 
-    def uninstall(self, session: Session) -> None:
+    def uninstall(self, session: SessionT) -> None:
         """Drop tique's schema with everything in it."""
         session.execute("DROP SCHEMA tique CASCADE")
 
@@ -260,14 +268,14 @@ class Engine(ABC):
         """Make the sequencer callable from SQL; False where that is impossible."""
 
     @abstractmethod
-    def managed_tables(self, session: Session) -> list[Table]:
+    def managed_tables(self, session: SessionT) -> list[Table]:
         """The tables under tique's management, read from the engine's catalog.
 
         Of one that was changed past tique so that it cannot be described, ``fault``
         says why.
         """
 
-    def describe(self, session: Session, schema: str, name: str) -> Table:
+    def describe(self, session: SessionT, schema: str, name: str) -> Table:
         """Read a table's schema from the engine's catalog.
 
         Raises
@@ -279,7 +287,7 @@ class Engine(ABC):
         return self._introspection.describe(session, schema, name)
 
     def declared_foreign_keys(
-        self, session: Session, table: Table
+        self, session: SessionT, table: Table
     ) -> Sequence[foreign_keys.Declared]:
         """The FOREIGN KEY constraints that the engine has on a table.
 
@@ -290,11 +298,11 @@ class Engine(ABC):
         """
         return ()
 
-    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+    def referencing_tables(self, session: SessionT, table: Table) -> Sequence[Row]:
         """Schema and name of each table with such a constraint that references it."""
         return ()
 
-    def check_definition(self, session: Session, table: Table) -> None:
+    def check_definition(self, session: SessionT, table: Table) -> None:
         """Refuse a table before it is managed if storage might take a row back.
 
         Acknowledged rows are checked again when they are folded, by constraints and
@@ -309,14 +317,14 @@ class Engine(ABC):
         """
         return
 
-    def unique_indexes(self, session: Session) -> Sequence[Row]:
+    def unique_indexes(self, session: SessionT) -> Sequence[Row]:
         """Schema, table and name of each unique index that belongs to no constraint.
 
         On all of the application's tables. None if the engine's keep no duplicates out.
         """
         return ()
 
-    def check_versions(self, session: Session, table: Table) -> None:
+    def check_versions(self, session: SessionT, table: Table) -> None:
         """Refuse a new index that storage could not bring recent versions to (P4).
 
         The cache table has all of them. Only where an index limits what a row may be.
@@ -328,15 +336,15 @@ class Engine(ABC):
         """
         return
 
-    def functions(self, session: Session) -> list[Function]:
+    def functions(self, session: SessionT) -> list[Function]:
         """Functions that are not its own; a statement may not call any of them."""
         return []
 
-    def hidden_calls(self, session: Session) -> list[HiddenCall]:
+    def hidden_calls(self, session: SessionT) -> list[HiddenCall]:
         """What calls one of these, or one of its own that may write, without its name."""
         return []
 
-    def check_macro(self, session: Session, name: str, expression: str) -> None:
+    def check_macro(self, session: SessionT, name: str, expression: str) -> None:
         """Refuse a macro that would be called in the engine's own place, or is impure.
 
         Only asked of engines whose dialect has macros.
@@ -362,28 +370,30 @@ class Engine(ABC):
         """Detach a database that was attached."""
         raise NotImplementedError
 
-    def views(self, session: Session) -> list[View]:
+    def views(self, session: SessionT) -> list[View]:
         """The application's views, read from the engine's catalog."""
         return []
 
-    def materialized_views(self, session: Session) -> list[View]:
+    def materialized_views(self, session: SessionT) -> list[View]:
         """The application's materialized views, each as the view that it would be."""
         return []
 
-    def without_storage(self, session: Session, tables: Sequence[Table]) -> list[Table]:
+    def without_storage(
+        self, session: SessionT, tables: Sequence[Table]
+    ) -> list[Table]:
         """Those of some managed materialized views that the engine has dropped."""
         return []
 
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:
+    def user_tables(self, session: SessionT) -> list[tuple[str, str]]:
         """(schema, name) of every base table that is not tique's own."""
         rows = session.execute(self._introspection.USER_TABLES).fetch_all()
         return [(schema, name) for schema, name in rows]
 
-    def owned_sequences(self, session: Session, table: Table) -> Sequence[str]:
+    def owned_sequences(self, session: SessionT, table: Table) -> Sequence[str]:
         """The sequences that belong to columns of a table, as SQL names them."""
         raise NotImplementedError
 
-    def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:
+    def tables_of_type(self, session: SessionT, name: str) -> Sequence[Row]:
         """Schema and name of each table that has a column of a type of that name.
 
         The type may be part of the column's, and in any schema. tique's own tables are not among them, temporary tables are.
@@ -391,10 +401,10 @@ class Engine(ABC):
         raise EngineError(ErrorKind.UNSUPPORTED, f"to rename {name} is not supported")
 
     @abstractmethod
-    def manage(self, session: Session, table: Table) -> Table:
+    def manage(self, session: SessionT, table: Table) -> Table:
         """Create the cache table and register the table; return it with its id."""
 
-    def unmanage(self, session: Session, table: Table) -> None:
+    def unmanage(self, session: SessionT, table: Table) -> None:
         """Drop the cache table and the table's registration."""
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
@@ -402,7 +412,7 @@ class Engine(ABC):
 
     def keep_foreign_keys(
         self,
-        session: Session,
+        session: SessionT,
         table: Table,
         tables: Mapping[tuple[str, str], Table],
     ) -> None:
@@ -418,29 +428,57 @@ class Engine(ABC):
             self.keeping_foreign_keys,
         )
 
-    def last_commit(self, session: Session) -> int:
+    def last_commit(self, session: SessionT) -> int:
         """The greatest cts that was ever committed; 0 in a new database."""
         return int(session.execute(self.newest_commit).fetch_all()[0][0])
 
-    @abstractmethod
-    def next_epoch(self, session: Session) -> int:
+    def next_epoch(self, session: SessionT) -> int:
         """Count this opening of the database, durably; the new count.
 
         The epoch is the upper part of every txid, so that none is used twice.
         """
+        return self._count_alone(session, "epoch")
 
-    @abstractmethod
-    def find_commit(self, session: Session, txid: int) -> int | None:
+    def _numbered(self, session: SessionT, table: Table) -> Table:
+        """Return a table with a number that no other has, or had.
+
+        Log entries and cache tables are named by it.
+        """
+        aside = session.aside
+        if aside is None:
+            return replace(table, id=self._count(session, "last_table"))
+        return replace(table, id=self._count_alone(aside, "last_table"))
+
+    def _count_alone(self, session: Session, counter: str) -> int:
+        """Count one of the schema's counters up, outside any transaction; the new count."""
+        return self._count(session, counter)
+
+    def _count(self, session: Session, counter: str) -> int:
+        """Count it up in one statement, or in the engine transaction that is open."""
+        ((count,),) = session.execute(
+            f"UPDATE tique.format SET {counter} = {counter} + 1 RETURNING {counter}"
+        ).fetch_all()
+        return int(count)
+
+    def find_commit(self, session: SessionT, txid: int) -> int | None:
         """The cts of a committed transaction whose record is still kept."""
+        rows = session.execute(
+            f"SELECT cts FROM ({self._committed}) AS _c WHERE txid = $1", [txid]
+        ).fetch_all()
+        return int(rows[0][0]) if rows else None
 
-    @abstractmethod
-    def remove_orphans(self, session: Session, table: Table) -> int:
+    def remove_orphans(self, session: SessionT, table: Table) -> int:
         """Delete versions without a commit record; their number."""
+        # Outcomes are deleted only up to timestamps that have been folded.
+        return session.change(
+            f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
+            f"(SELECT cts FROM ({self._committed}) AS _c)"
+        )
 
     @abstractmethod
     def store(
         self,
-        session: Session,
+        session: SessionT,
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
@@ -457,7 +495,7 @@ class Engine(ABC):
         """
 
     def overwrite(
-        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+        self, session: SessionT, table: Table, rows: Mapping[Row, Row | None]
     ) -> None:
         """Write rows into storage, whatever it has under their keys; None: no row.
 
@@ -467,7 +505,7 @@ class Engine(ABC):
         raise NotImplementedError
 
     def overwrite_cached(
-        self, session: Session, table: Table, after: int, until: int
+        self, session: SessionT, table: Table, after: int, until: int
     ) -> int:
         """The same with the versions in the cache table with ``after`` < cts ≤ ``until``.
 
@@ -475,7 +513,7 @@ class Engine(ABC):
         """
         raise NotImplementedError
 
-    def storage_rows(self, session: Session, table: Table) -> int:
+    def storage_rows(self, session: SessionT, table: Table) -> int:
         """How many rows the storage table has, nearly. Asked with :meth:`overwrite`."""
         result = session.execute(f"SELECT count(*) FROM {storage_name(table)}")
         return int(result.fetch_all()[0][0])
@@ -492,7 +530,7 @@ class Engine(ABC):
     @abstractmethod
     def fold(
         self,
-        session: Session,
+        session: SessionT,
         table: Table,
         until: int,
         *,
@@ -522,7 +560,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def replay(self, session: Session, table: Table) -> int:
+    def replay(self, session: SessionT, table: Table) -> int:
         """Append the logged versions that the cache table lacks; return their number.
 
         Versions reach the cache table in cts order, so it lacks those that are newer
@@ -530,18 +568,18 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def prune_log(self, session: Session, until: int, retention: float) -> None:
+    def prune_log(self, session: SessionT, until: int, retention: float) -> None:
         """Drop log entries with cts ≤ ``until``: all their versions were folded.
 
         The outcomes of their transactions are kept for ``retention`` seconds.
         """
 
-    def forgotten_until(self, session: Session) -> int:
+    def forgotten_until(self, session: SessionT) -> int:
         """The greatest txid whose commit record was pruned; 0 if none was."""
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
+    def cached_commits(self, session: SessionT, table: Table) -> list[tuple[int, int]]:
         """The commits that the cache table has rows of: cts and number, in cts order."""
         rows = session.execute(
             f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
@@ -549,7 +587,7 @@ class Engine(ABC):
         return [(int(cts), int(count)) for cts, count in rows]
 
     @abstractmethod
-    def compact(self, session: Session, *, force: bool = False) -> bool:
+    def compact(self, session: SessionT, *, force: bool = False) -> bool:
         """Run the engine's own checkpoint if its log has grown; whether it ran."""
 
     @abstractmethod

@@ -331,15 +331,15 @@ class Forms(ABC):
     def cast(self, text: str, type_name: str) -> str:
         """``text`` converted as on assignment to a column of that type."""
 
-    @abstractmethod
     def once(self, name: str, columns: Sequence[str], query: str) -> str:
         """A WITH clause of one query, which is run once however often it is named."""
+        return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
 
-    @abstractmethod
     def stage_query(
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:
         """A query for :meth:`Session.stage_query`: ``items`` of `` FROM …``."""
+        return f"SELECT {', '.join(items)}, {sequence}, {str(deleted).upper()}{source}"
 
     def computed(self, table: Table, relation: str) -> str:
         """A parenthesised query for a relation's rows with the generated columns, too.

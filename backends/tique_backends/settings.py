@@ -119,3 +119,11 @@ class SettingRules:
             ErrorKind.UNSUPPORTED,
             f'setting "{name}" is not supported: {reason}',
         )
+
+
+def refused_schema(name: str, reason: str, setting: str = SEARCH_PATH) -> EngineError:
+    """The error of a setting that would have names looked for in a schema."""
+    return EngineError(
+        ErrorKind.UNSUPPORTED,
+        f'setting "{setting}" is not supported with the schema {name}: {reason}',
+    )

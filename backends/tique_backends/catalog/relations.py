@@ -9,11 +9,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tique_backends.errors import EngineError, ErrorKind
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import Row
     from tique_backends.session import Session
+
+
+_RESERVED = frozenset({"_cts", "_deleted", "_sequence"})
+
+
+def expect_free(table: str, column: str) -> None:
+    """Refuse a table that has a column with a name of tique's own.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED.
+    """
+    if column.lower() in _RESERVED:
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"table {table}: the column name {column!r} is reserved",
+        )
 
 
 class Relations:

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from tique_backends.concurrency.inherited import noted
 from tique_backends.duckdb.catalog import attaching, introspection, macros, purity
 from tique_backends.duckdb.catalog.paths import resolve
 from tique_backends.duckdb.catalog.unique_indexes import UNIQUE_INDEXES
-from tique_backends.duckdb.errors import translated
+from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
     DuckDBForms,
     GatheredForms,
@@ -60,29 +59,21 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.records import ResultColumn, Row, Statistics
+from tique_backends.records import Row, Statistics
 from tique_backends.rows.gaps import by_columns, is_partial, whole_in_keys
 from tique_rewriter.plans.plan import Beside
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence, Set
-
-    import pyarrow
+    from collections.abc import Collection, Mapping, Sequence
 
     from tique_backends.forms import Forms
     from tique_backends.location import Location
-    from tique_backends.session import Session
     from tique_rewriter.schema import Attached, Function, Table, View
 
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""
-
-_COMMITTED = (
-    "SELECT cts, txid FROM tique.outcomes UNION ALL "
-    f"SELECT cts, txid FROM ({COMMITS.format(after=0, until=2**62)})"
-)
 
 _SCHEMA = (
     "CREATE SCHEMA tique",
@@ -120,11 +111,20 @@ def _check_catalog(path: str) -> None:
         )
 
 
-class DuckDBEngine(Engine):
+class DuckDBEngine(Engine[DuckDBSession]):
     """A DuckDB instance that this process shares among its threads."""
 
     _introspection = introspection
+    _committed = (
+        "SELECT cts, txid FROM tique.outcomes UNION ALL "
+        f"SELECT cts, txid FROM ({COMMITS.format(after=0, until=2**62)})"
+    )
     settings = RULES
+    resolve_path = staticmethod(resolve)
+    check_definition = staticmethod(purity.check_definition)
+    round_trips = staticmethod(has_arrow_type)
+    columnar = staticmethod(reads_alike)
+    arrow = staticmethod(rows_to_arrow)
     # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
     capabilities = Capabilities(
         dialect="duckdb",
@@ -202,53 +202,33 @@ class DuckDBEngine(Engine):
         return self._gathered if Beside.WHOLE_WINDOW in parts else self.forms
 
     @override
-    def session(self, *, logs_only: bool = False) -> Session:
+    def session(self, *, logs_only: bool = False) -> DuckDBSession:
         connection = noted(self._instance.cursor())
         if not logs_only:
             return DuckDBSession(connection, self.statistics, self._zones)
         return LogSession(connection, self.statistics, self._zones, self._append)
 
     @override
-    def round_trips(self, type_name: str) -> bool:
-        return has_arrow_type(type_name)
-
-    @override
     def keeps(self, type_name: str) -> bool:
         return is_kept(type_name) or is_kept_as_text(type_name)
 
     @override
-    def columnar(self, type_name: str) -> bool:
-        return reads_alike(type_name)
-
-    @override
-    def arrow(
-        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
-    ) -> pyarrow.Table:
-        return rows_to_arrow(rows, columns)
-
-    @override
     def is_managed(self) -> bool:
-        found = (
-            self._instance.cursor()
-            .execute(
-                "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique' "
-                "AND database_name = current_database()"
-            )
-            .fetchone()
+        found = self._instance.cursor().execute(
+            "SELECT 1 FROM duckdb_schemas() WHERE schema_name = 'tique' "
+            "AND database_name = current_database()"
         )
-        return found is not None and found[0] > 0
+        return found.fetchone() is not None
 
     @override
     def format_version(self) -> int:
-        try:
+        with translating():
             cursor = self._instance.cursor()
             row = cursor.execute("SELECT version FROM tique.format").fetchone()
-        except duckdb.Error as error:
-            raise translated(error) from error
         return -1 if row is None else int(row[0])
 
     @override
-    def install(self, session: Session) -> None:
+    def install(self, session: DuckDBSession) -> None:
         def create() -> None:
             for statement in _SCHEMA:
                 session.execute(statement)
@@ -256,7 +236,7 @@ class DuckDBEngine(Engine):
         session.transact(create)
 
     @override
-    def renew_format(self, session: Session, found: int, factor: int) -> None:
+    def renew_format(self, session: DuckDBSession, found: int, factor: int) -> None:
         def change() -> None:
             number_caches(session, found)
             session.execute(
@@ -274,32 +254,22 @@ class DuckDBEngine(Engine):
         return True
 
     @override
-    def managed_tables(self, session: Session) -> list[Table]:
+    def managed_tables(self, session: DuckDBSession) -> list[Table]:
         descriptions = introspection.Descriptions(session)
         return managed_tables(
             session, introspection.LAYOUTS, lambda _: descriptions.describe
         )
 
     @override
-    def resolve_path(
-        self, session: Session
-    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
-        return resolve(session)
-
-    @override
-    def check_definition(self, session: Session, table: Table) -> None:
-        purity.check_definition(session, table)
-
-    @override
-    def unique_indexes(self, session: Session) -> Sequence[Row]:
+    def unique_indexes(self, session: DuckDBSession) -> Sequence[Row]:
         return session.execute(UNIQUE_INDEXES).fetch_all()
 
     @override
-    def functions(self, session: Session) -> list[Function]:
+    def functions(self, session: DuckDBSession) -> list[Function]:
         return macros.functions(_asking(session)) if self._may_have_macros else []
 
     @override
-    def check_macro(self, session: Session, name: str, expression: str) -> None:
+    def check_macro(self, session: DuckDBSession, name: str, expression: str) -> None:
         macros.check_new(_asking(session), name, expression)
         # Before it is there: it stays true if the statement is undone.
         self._may_have_macros = True
@@ -315,40 +285,34 @@ class DuckDBEngine(Engine):
             session.execute(f"DETACH {quote(name)}").close()
 
     @override
-    def views(self, session: Session) -> list[View]:
-        assert isinstance(session, DuckDBSession)
+    def views(self, session: DuckDBSession) -> list[View]:
         with session.without_path():
             return introspection.views(session)
 
     @override
-    def manage(self, session: Session, table: Table) -> Table:
-        # Log entries and cache tables are named by id: none may be used twice.
-        numbering = session.aside or session
-        number = numbering.execute(
-            "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
-        ).fetch_all()[0][0]
+    def manage(self, session: DuckDBSession, table: Table) -> Table:
+        managed = self._numbered(session, table)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0)',
-            [number, table.schema, table.name],
+            [managed.id, table.schema, table.name],
         )
-        managed = replace(table, id=int(number))
         self._create_cache(session, managed)
         return managed
 
-    def _create_cache(self, session: Session, table: Table) -> None:
+    def _create_cache(self, session: DuckDBSession, table: Table) -> None:
         stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
         layout = ", ".join(version_columns(table) + stamps)
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
 
     @override
-    def upgrade(self, session: Session) -> None:
+    def upgrade(self, session: DuckDBSession) -> None:
         judging = {name for (name,) in session.execute(_JUDGING).fetch_all()}
         tables = self.managed_tables(session) if judging else ()
         for table in tables:
             if cache_label(table.id) in judging:
                 session.transact(partial(self._free_cache, session, table))
 
-    def _free_cache(self, session: Session, table: Table) -> None:
+    def _free_cache(self, session: DuckDBSession, table: Table) -> None:
         """Take the constraints from a cache table, in an engine transaction."""
         cache = cache_name(table)
         kept = f"temp.{quote('tique_kept')}"
@@ -359,20 +323,7 @@ class DuckDBEngine(Engine):
         session.execute(f"DROP TABLE {kept}")
 
     @override
-    def next_epoch(self, session: Session) -> int:
-        session.execute("UPDATE tique.format SET epoch = epoch + 1")
-        rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
-        return int(rows[0][0])
-
-    @override
-    def find_commit(self, session: Session, txid: int) -> int | None:
-        rows = session.execute(
-            f"SELECT cts FROM ({_COMMITTED}) WHERE txid = $1", [txid]
-        ).fetch_all()
-        return int(rows[0][0]) if rows else None
-
-    @override
-    def replay(self, session: Session, table: Table) -> int:
+    def replay(self, session: DuckDBSession, table: Table) -> int:
         folded = session.execute(
             f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
         ).fetch_all()[0][0]
@@ -380,17 +331,9 @@ class DuckDBEngine(Engine):
         return session.change(replay_statement(table, after))
 
     @override
-    def remove_orphans(self, session: Session, table: Table) -> int:
-        # Outcomes are deleted only up to timestamps that have been folded.
-        return session.change(
-            f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
-            f"(SELECT cts FROM ({_COMMITTED}))"
-        )
-
-    @override
     def store(
         self,
-        session: Session,
+        session: DuckDBSession,
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
@@ -398,7 +341,6 @@ class DuckDBEngine(Engine):
         *,
         since: int | None = None,
     ) -> None:
-        assert isinstance(session, DuckDBSession)
         if table.unique or table.computed_keys:
             rows = {**rows, **whole_in_keys(session, table, rows)}
         whole, partly = _by_gaps(rows)
@@ -418,9 +360,8 @@ class DuckDBEngine(Engine):
 
     @override
     def overwrite(
-        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+        self, session: DuckDBSession, table: Table, rows: Mapping[Row, Row | None]
     ) -> None:
-        assert isinstance(session, DuckDBSession)
         whole, partly = _by_gaps(rows)
         session.replace(table, [key for key, row in whole.items() if row is None], ())
         for known, changed in partly.items():
@@ -434,9 +375,8 @@ class DuckDBEngine(Engine):
 
     @override
     def overwrite_cached(
-        self, session: Session, table: Table, after: int, until: int
+        self, session: DuckDBSession, table: Table, after: int, until: int
     ) -> int:
-        assert isinstance(session, DuckDBSession)
         between = f"_cts > {after} AND _cts <= {until}"
         recent = f"(SELECT * FROM {cache_name(table)} WHERE {between})"
         changed = newest_in_order(table, cache_name(table), "_cts", between)
@@ -464,7 +404,7 @@ class DuckDBEngine(Engine):
     @override
     def fold(
         self,
-        session: Session,
+        session: DuckDBSession,
         table: Table,
         until: int,
         *,
@@ -476,15 +416,15 @@ class DuckDBEngine(Engine):
             fold = self._fold_appended
         return session.transact(lambda: fold(session, table, until))
 
-    def _fold_appended(self, session: Session, table: Table, until: int) -> int:
+    def _fold_appended(self, session: DuckDBSession, table: Table, until: int) -> int:
         session.execute(
             f"INSERT INTO {storage_name(table)} SELECT {column_list(table)} "
             f"FROM {cache_name(table)} WHERE _cts <= {until}"
         )
         return self._drop_versions(session, table, until)
 
-    def _fold_keyed(self, session: Session, table: Table, until: int) -> int:
-        _bind_indexes(session, table)
+    def _fold_keyed(self, session: DuckDBSession, table: Table, until: int) -> int:
+        session.bind_indexes(table)
         cache, storage = cache_name(table), storage_name(table)
         columns = column_list(table)
         session.execute(
@@ -499,7 +439,7 @@ class DuckDBEngine(Engine):
         )
         return self._drop_versions(session, table, until)
 
-    def _fold_keyless(self, session: Session, table: Table, until: int) -> int:
+    def _fold_keyless(self, session: DuckDBSession, table: Table, until: int) -> int:
         """Remove one copy per tombstone, then add the inserted rows.
 
         Rows both inserted and deleted since cancel out: storage never had them.
@@ -511,7 +451,7 @@ class DuckDBEngine(Engine):
         added = f"SELECT {columns} FROM {inserted}"
         tombstones = session.execute(f"SELECT count(*) FROM {deleted}").fetch_all()
         if tombstones[0][0]:
-            _bind_indexes(session, table)
+            session.bind_indexes(table)
             gone = f"({difference(table, deleted, inserted, images(table))})"
             same = among_counted(table)
             session.execute(
@@ -526,7 +466,7 @@ class DuckDBEngine(Engine):
         session.execute(f"INSERT INTO {storage} {added}")
         return self._drop_versions(session, table, until)
 
-    def _drop_versions(self, session: Session, table: Table, until: int) -> int:
+    def _drop_versions(self, session: DuckDBSession, table: Table, until: int) -> int:
         moved = session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
         session.execute(
             f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}'
@@ -534,7 +474,7 @@ class DuckDBEngine(Engine):
         return moved
 
     @override
-    def prune_log(self, session: Session, until: int, retention: float) -> None:
+    def prune_log(self, session: DuckDBSession, until: int, retention: float) -> None:
         entries = COMMITS.format(after=0, until=until)
         oldest = int((time.time() - retention) * 1e6)
         # The newest outcome stays: it is where the next cts starts.
@@ -558,7 +498,7 @@ class DuckDBEngine(Engine):
         session.transact(prune)
 
     @override
-    def compact(self, session: Session, *, force: bool = False) -> bool:
+    def compact(self, session: DuckDBSession, *, force: bool = False) -> bool:
         log = self._path + ".wal"
         if not force and (
             not os.path.exists(log) or os.path.getsize(log) < _COMPACT_BYTES
@@ -575,12 +515,7 @@ class DuckDBEngine(Engine):
         self._instance.close()
 
 
-def _bind_indexes(session: Session, table: Table) -> None:
-    assert isinstance(session, DuckDBSession)
-    session.bind_indexes(table)
-
-
-def _asking(session: Session) -> macros.Ask:
+def _asking(session: DuckDBSession) -> macros.Ask:
     return lambda *asked: session.execute(*asked).fetch_all()
 
 

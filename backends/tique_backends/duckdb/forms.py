@@ -164,10 +164,10 @@ class DuckDBForms(Forms):
     integers = INTEGERS
     most_listed = _LITERAL_KEYS
     no_rows = "LIMIT 0"
-
-    @override
-    def stage(self, table: Table) -> str:
-        return stage_name(table)
+    stage = staticmethod(stage_name)
+    known_rows = staticmethod(known_rows)
+    same_rows = staticmethod(same_rows)
+    cast = staticmethod(converted)
 
     @override
     def scan(
@@ -211,16 +211,6 @@ class DuckDBForms(Forms):
         return converted(name, column.type)
 
     @override
-    def known_rows(
-        self,
-        table: Table,
-        positions: Sequence[int],
-        values: Sequence[Sequence[Any]],
-        alias: str,
-    ) -> str:
-        return known_rows(table, positions, values, alias)
-
-    @override
     def _equality(self, table: Table, position: int, value: Any) -> str:
         return equality(table, position, value, "_s.")
 
@@ -231,20 +221,6 @@ class DuckDBForms(Forms):
         excluded = known_rows(table, positions, values, "_x")
         same = listed_equality(table, positions)
         return f" ANTI JOIN {excluded} ON {same}", []
-
-    @override
-    def cast(self, text: str, type_name: str) -> str:
-        return converted(text, type_name)
-
-    @override
-    def once(self, name: str, columns: Sequence[str], query: str) -> str:
-        return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
-
-    @override
-    def stage_query(
-        self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
-    ) -> str:
-        return f"SELECT {', '.join(items)}, {sequence}, {deleted}{source}"
 
     @override
     def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
@@ -262,12 +238,6 @@ class DuckDBForms(Forms):
             f"AND NOT EXISTS (SELECT 1 FROM {staged} AS _d "
             f"WHERE _d._sequence = {sequence - 1} AND {gone}) LIMIT 1)"
         )
-
-    @override
-    def same_rows(
-        self, table: Table, columns: Sequence[int], left: str, right: str
-    ) -> str:
-        return same_rows(table, columns, left, right)
 
     @override
     def hashed(self, values: Sequence[str]) -> str:
@@ -315,14 +285,22 @@ class GatheredForms(DuckDBForms):
 
 def row_query(table: Table, read: Sequence[int], key: Row) -> str:
     """The row that has a key."""
-    return _query(table, read, _key_match(table, key))
+    # Literals: a parameter has DuckDB 1.5 look for pandas in the whole sys.path.
+    match = " AND ".join(
+        equality(table, i, value)
+        for i, value in zip(table.primary_key, key, strict=True)
+    )
+    return _query(table, read, match)
 
 
 def range_query(
     table: Table, read: Sequence[int], prefix: Row, first: int, last: int
 ) -> str:
     """Rows with a prefix of the key, and an integer between two after it."""
-    return _query(table, read, _range_match(table, prefix, first, last))
+    *fixed, ranged = table.primary_key[: len(prefix) + 1]
+    matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
+    matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
+    return _query(table, read, " AND ".join(matches))
 
 
 def rows_query(table: Table, read: Sequence[int], keys: Sequence[Row]) -> str:
@@ -362,18 +340,3 @@ def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:
 def _query(table: Table, read: Sequence[int], match: str) -> str:
     """A query for some columns of the storage rows that match."""
     return f"SELECT {kept_list(table, read)} FROM {storage_name(table)} WHERE {match}"
-
-
-def _key_match(table: Table, key: Row) -> str:
-    # Literals: a parameter has DuckDB 1.5 look for pandas in the whole sys.path.
-    return " AND ".join(
-        equality(table, i, value)
-        for i, value in zip(table.primary_key, key, strict=True)
-    )
-
-
-def _range_match(table: Table, prefix: Row, first: int, last: int) -> str:
-    *fixed, ranged = table.primary_key[: len(prefix) + 1]
-    matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
-    matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
-    return " AND ".join(matches)

@@ -12,7 +12,6 @@ each body here reads all that it depends on inside its transaction.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -45,19 +44,17 @@ from tique_backends.monetdb.values.types import (
     rows_to_arrow,
 )
 from tique_backends.names import cache_name, storage_name
-from tique_backends.records import ResultColumn, Row, Statistics
+from tique_backends.records import Statistics
 from tique_backends.servers.server_engine import ServerEngine
 from tique_rewriter.plans.plan import Beside
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
-
-    import pyarrow
+    from collections.abc import Sequence
 
     from tique_backends.forms import Forms
     from tique_backends.monetdb.sessions.connection import Address
     from tique_backends.session import Session
-    from tique_rewriter.schema import Function, HiddenCall, Table, View
+    from tique_rewriter.schema import Table
 
 _SCHEMA = (
     "CREATE SCHEMA tique",
@@ -103,8 +100,13 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     _introspection = introspection
     _folding = folding
-    _sessions = MonetDBSession
     settings = RULES
+    resolve_path = staticmethod(resolve)
+    functions = staticmethod(functions)
+    hidden_calls = staticmethod(hidden_calls)
+    views = staticmethod(introspection.views)
+    columnar = staticmethod(reads_alike)
+    arrow = staticmethod(rows_to_arrow)
     # A page of 1024 rows takes the server as long as one row, and the driver 4 µs a
     # row; VALUES in FROM take more than linear time.
     capabilities = Capabilities(
@@ -162,22 +164,13 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return self._forms_beside[apart, Beside.JOINS in parts]
 
     @override
-    def session(self, *, logs_only: bool = False) -> Session:
-        return self._session()
-
-    def _session(self) -> MonetDBSession:
+    def session(self, *, logs_only: bool = False) -> MonetDBSession:
         connection = self._ownership.connect()
         try:
             return MonetDBSession(connection, self._ownership)
         except BaseException:
             connection.close()
             raise
-
-    @override
-    def resolve_path(
-        self, session: Session
-    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
-        return resolve(session)
 
     @override
     def round_trips(self, type_name: str) -> bool:
@@ -194,16 +187,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return type_name != "REAL"
 
     @override
-    def columnar(self, type_name: str) -> bool:
-        return reads_alike(type_name)
-
-    @override
-    def arrow(
-        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
-    ) -> pyarrow.Table:
-        return rows_to_arrow(rows, columns)
-
-    @override
     def is_managed(self) -> bool:
         sql = "SELECT 1 FROM sys.schemas WHERE name = R'tique'"
         return bool(self._ownership.ask(sql))
@@ -214,9 +197,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return int(rows[0][0]) if rows else -1
 
     @override
-    def install(self, session: Session) -> None:
-        assert isinstance(session, MonetDBSession)
-
+    def install(self, session: MonetDBSession) -> None:
         statements = [*_SCHEMA, *OWNER_SCHEMA]
         if self.shared is None:
             statements.append(self._ownership.claiming())
@@ -240,9 +221,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             self._ownership.claimed()
 
     @override
-    def renew_format(self, session: Session, found: int, factor: int) -> None:
-        assert isinstance(session, MonetDBSession)
-
+    def renew_format(self, session: MonetDBSession, found: int, factor: int) -> None:
         def change() -> None:
             if self.format_version() == FORMAT_VERSION:
                 # Another process was faster.
@@ -258,7 +237,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         session.transact(change)
 
     @override
-    def managed_tables(self, session: Session) -> list[Table]:
+    def managed_tables(self, session: MonetDBSession) -> list[Table]:
         def read() -> list[Table]:
             descriptions = introspection.Descriptions(session)
             return managed_tables(
@@ -269,36 +248,18 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return session.transact(read)
 
     @override
-    def functions(self, session: Session) -> list[Function]:
-        return functions(session)
-
-    @override
-    def hidden_calls(self, session: Session) -> list[HiddenCall]:
-        return hidden_calls(session)
-
-    @override
-    def views(self, session: Session) -> list[View]:
-        return introspection.views(session)
-
-    @override
-    def manage(self, session: Session, table: Table) -> Table:
-        # Log entries and cache tables are named by id: none may be used twice.
-        if session.aside is None:
-            number = _count_table(session)
-        else:
-            aside = session.aside
-            number = aside.transact(lambda: _count_table(aside))
+    def manage(self, session: MonetDBSession, table: Table) -> Table:
+        managed = self._numbered(session, table)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
-            [number, table.schema, table.name],
+            [managed.id, table.schema, table.name],
         )
-        managed = replace(table, id=number)
         layout = version_columns(table, "_cts BIGINT", "_deleted BOOLEAN")
         session.execute(f"CREATE TABLE {cache_name(managed)} ({layout})")
         self._widen(session, managed)
-        return introspection.describe(session, table.schema, table.name, number)
+        return introspection.describe(session, table.schema, table.name, managed.id)
 
-    def _widen(self, session: Session, table: Table) -> None:
+    def _widen(self, session: MonetDBSession, table: Table) -> None:
         columns = {c.name: (c.type, c.not_null) for c in table.columns}
         stamps = {"_cts": ("BIGINT", True), "_deleted": ("BOOLEAN", True)}
         statements = widening(cache_name(table), columns | stamps)
@@ -316,16 +277,17 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             session.execute(statement)
 
     @override
-    def next_epoch(self, session: Session) -> int:
-        def count() -> int:
-            session.execute("UPDATE tique.format SET epoch = epoch + 1")
-            rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
-            return int(rows[0][0])
-
-        return session.transact(count)
+    def _count(self, session: Session, counter: str) -> int:
+        session.execute(f"UPDATE tique.format SET {counter} = {counter} + 1")
+        rows = session.execute(f"SELECT {counter} FROM tique.format").fetch_all()
+        return int(rows[0][0])
 
     @override
-    def find_commit(self, session: Session, txid: int) -> int | None:
+    def _count_alone(self, session: Session, counter: str) -> int:
+        return session.transact(lambda: self._count(session, counter))
+
+    @override
+    def find_commit(self, session: MonetDBSession, txid: int) -> int | None:
         self._ownership.await_lost()
         rows = session.execute(
             "SELECT cts FROM tique.outcomes WHERE txid = $1", [txid]
@@ -339,8 +301,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return found[0] if found else None
 
     @override
-    def remove_orphans(self, session: Session, table: Table) -> int:
-        assert isinstance(session, MonetDBSession)
+    def remove_orphans(self, session: MonetDBSession, table: Table) -> int:
         cache = cache_name(table)
 
         def remove() -> int:
@@ -370,8 +331,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return calls <= OF_ROWS and not self._ownership.ask(SHADOWED)
 
     @override
-    def prune_log(self, session: Session, until: int, retention: float) -> None:
-        assert isinstance(session, MonetDBSession)
+    def prune_log(self, session: MonetDBSession, until: int, retention: float) -> None:
         session.transact(lambda: _prune(session, until, retention))
 
     @override
@@ -379,13 +339,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         if self.shared is not None:
             self.shared.close()
         self._ownership.close()
-
-
-def _count_table(session: Session) -> int:
-    """A number that no table has, or had; in an engine transaction."""
-    session.execute("UPDATE tique.format SET last_table = last_table + 1")
-    rows = session.execute("SELECT last_table FROM tique.format").fetch_all()
-    return int(rows[0][0])
 
 
 def _prune(session: MonetDBSession, until: int, retention: float) -> None:

@@ -47,7 +47,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.servers.server_forms import ServerForms
+from tique_backends.servers.server_forms import ServerForms, listed_equality
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -140,13 +140,6 @@ def _kept(text: str) -> str:
     return f"{value.rstrip('0.') if kind.startswith('TIME') else value.lower()} {kind}"
 
 
-def listed_equality(table: Table, positions: Sequence[int]) -> str:
-    """Equality of ``_s`` and of the rows ``_x`` of :func:`known_rows`."""
-    return " AND ".join(
-        f"_s.{quote(table.columns[i].name)} = _x._{i}" for i in positions
-    )
-
-
 class MonetDBForms(ServerForms):
     """The forms that measured fastest on MonetDB.
 
@@ -160,18 +153,13 @@ class MonetDBForms(ServerForms):
     # twice.
     storage_first = False
     integers = INTEGERS
+    stage = staticmethod(stage_name)
+    typed = staticmethod(typed)
+    same_rows = staticmethod(same_rows)
 
     def __init__(self, *, hides_keys: bool = False) -> None:
         super().__init__()
         self._hides_keys = hides_keys
-
-    @override
-    def stage(self, table: Table) -> str:
-        return stage_name(table)
-
-    @override
-    def typed(self, value: Any, type_name: str) -> str:
-        return typed(value, type_name)
 
     @override
     def stored(self, table: Table) -> str:
@@ -208,12 +196,6 @@ class MonetDBForms(ServerForms):
             else f"{prefix}{name}"
             for is_first, name in names
         )
-
-    @override
-    def same_rows(
-        self, table: Table, columns: Sequence[int], left: str, right: str
-    ) -> str:
-        return same_rows(table, columns, left, right)
 
     @override
     def point(

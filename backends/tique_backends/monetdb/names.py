@@ -29,12 +29,12 @@ def stage_columns(table: Table) -> str:
     return version_columns(table, "_sequence BIGINT", "_deleted BOOLEAN")
 
 
-def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:
+def same_rows(table: Table, columns: Sequence[int], left: str, right: str) -> str:
     """As :func:`key_equality`, but NULL is the same as NULL.
 
     MonetDB has no IS NOT DISTINCT FROM.
     """
-    names = (quote(table.columns[i].name) for i in positions)
+    names = (quote(table.columns[i].name) for i in columns)
     return " AND ".join(
         f"({left}{name} = {right}{name} OR "
         f"({left}{name} IS NULL AND {right}{name} IS NULL))"

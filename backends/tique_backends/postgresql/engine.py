@@ -10,7 +10,6 @@ commits, and bodies that depend on rows that they read lock them first.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
@@ -62,13 +61,10 @@ from tique_backends.postgresql.values.types import (
 from tique_backends.servers.server_engine import ServerEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set
-
-    import pyarrow
+    from collections.abc import Mapping, Sequence
 
     from tique_backends.postgresql.sessions.presence import Presence
-    from tique_backends.records import ResultColumn, Row, Statistics
-    from tique_backends.session import Session
+    from tique_backends.records import Row, Statistics
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 
 _SCHEMA = (
@@ -103,11 +99,6 @@ _SURROUNDINGS = (
 _BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
 """Collations that sort text by its bytes."""
 
-_COMMITTED = (
-    "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
-    "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
-)
-
 _FREEING = """
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.oid::pg_catalog.regclass, k.conname)
 FROM pg_catalog.pg_constraint AS k
@@ -130,7 +121,7 @@ _AS_OWNER = (
 )
 
 
-def _run_all(session: Session, statements: str) -> None:
+def _run_all(session: PostgreSQLSession, statements: str) -> None:
     """Run the statements that a query gives, whatever the search path is (P11)."""
     with without_path(session):
         for (statement,) in session.execute(statements).fetch_all():
@@ -148,8 +139,14 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     _introspection = introspection
     _folding = folding
-    _sessions = PostgreSQLSession
+    _committed = (
+        "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
+        "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
+    )
     settings = RULES
+    resolve_path = staticmethod(resolve)
+    round_trips = staticmethod(survives_python)
+    arrow = staticmethod(rows_to_arrow)
     follows_path = True
     keeping_foreign_keys = _FOREIGN_KEYS
     writes_storage: ClassVar[bool] = True
@@ -186,12 +183,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return PostgreSQLSequencer(self._presence)
 
     @override
-    def session(self, *, logs_only: bool = False) -> Session:
+    def session(self, *, logs_only: bool = False) -> PostgreSQLSession:
         return PostgreSQLSession(self._presence.connect(), self._presence)
-
-    @override
-    def round_trips(self, type_name: str) -> bool:
-        return survives_python(type_name)
 
     @override
     def keeps(self, type_name: str) -> bool:
@@ -200,12 +193,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def columnar(self, type_name: str) -> bool:
         return self.round_trips(type_name) or self.keeps(type_name)
-
-    @override
-    def arrow(
-        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
-    ) -> pyarrow.Table:
-        return rows_to_arrow(rows, columns)
 
     @override
     def is_managed(self) -> bool:
@@ -229,8 +216,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return int(version)
 
     @override
-    def install(self, session: Session) -> None:
-        assert isinstance(session, PostgreSQLSession)
+    def install(self, session: PostgreSQLSession) -> None:
         form = Form.choose(session, self._wanted)
 
         def create() -> None:
@@ -246,13 +232,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.transact(create)
         except EngineError:
             # Of two processes that install at once the second one finds it done.
-            if not self._is_installed(session):
+            found = session.execute("SELECT to_regclass('tique.format')::TEXT")
+            if found.fetch_all() == [(None,)]:
                 raise
         self.format_version()
 
     @override
-    def renew_format(self, session: Session, found: int, factor: int) -> None:
-        assert isinstance(session, PostgreSQLSession)
+    def renew_format(self, session: PostgreSQLSession, found: int, factor: int) -> None:
         form = Form.of(self.shared.form)
 
         def change() -> None:
@@ -280,20 +266,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
         session.transact(change)
 
-    @staticmethod
-    def _is_installed(session: Session) -> bool:
-        found = session.execute("SELECT to_regclass('tique.format')::TEXT").fetch_all()
-        return found != [(None,)]
-
     @override
-    def uninstall(self, session: Session) -> None:
+    def uninstall(self, session: PostgreSQLSession) -> None:
         session.execute("DROP EXTENSION IF EXISTS tique")
         super().uninstall(session)
 
     @override
-    def managed_tables(self, session: Session) -> list[Table]:
-        assert isinstance(session, PostgreSQLSession)
-
+    def managed_tables(self, session: PostgreSQLSession) -> list[Table]:
         def numbers() -> list[Row]:
             return session.execute(
                 'SELECT id FROM tique."tables" ORDER BY id'
@@ -326,31 +305,26 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return found
 
     @override
-    def resolve_path(
-        self, session: Session
-    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
-        return resolve(session)
-
-    @override
-    def check_definition(self, session: Session, table: Table) -> None:
+    def check_definition(self, session: PostgreSQLSession, table: Table) -> None:
         if not table.is_materialized:
             with without_path(session):
                 purity.check_definition(session, table)
                 expect_hashes(session, self.forms, table)
 
     @override
-    def unique_indexes(self, session: Session) -> Sequence[Row]:
+    def unique_indexes(self, session: PostgreSQLSession) -> Sequence[Row]:
         with without_path(session):
             return session.execute(UNIQUE_INDEXES).fetch_all()
 
     @override
-    def owned_sequences(self, session: Session, table: Table) -> Sequence[str]:
+    def owned_sequences(
+        self, session: PostgreSQLSession, table: Table
+    ) -> Sequence[str]:
         found = session.execute(introspection.OWNED_SEQUENCES, [storage_name(table)])
         return [name for (name,) in found.fetch_all()]
 
     @override
-    def check_versions(self, session: Session, table: Table) -> None:
-        assert isinstance(session, PostgreSQLSession)
+    def check_versions(self, session: PostgreSQLSession, table: Table) -> None:
         if not table.generated:
             session.guards.add(table, cache_name(table))
             session.guards.remove(table, cache_name(table))
@@ -366,27 +340,25 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         session.drop_stage(table)
 
     @override
-    def functions(self, session: Session) -> list[Function]:
-        assert isinstance(session, PostgreSQLSession)
+    def functions(self, session: PostgreSQLSession) -> list[Function]:
         return session.look(lambda: functions(session))
 
     @override
-    def hidden_calls(self, session: Session) -> list[HiddenCall]:
-        assert isinstance(session, PostgreSQLSession)
+    def hidden_calls(self, session: PostgreSQLSession) -> list[HiddenCall]:
         return session.look(lambda: hidden_calls(session))
 
     @override
-    def views(self, session: Session) -> list[View]:
-        assert isinstance(session, PostgreSQLSession)
+    def views(self, session: PostgreSQLSession) -> list[View]:
         return session.look(lambda: views(session))
 
     @override
-    def materialized_views(self, session: Session) -> list[View]:
-        assert isinstance(session, PostgreSQLSession)
+    def materialized_views(self, session: PostgreSQLSession) -> list[View]:
         return session.look(lambda: views(session, "m"))
 
     @override
-    def without_storage(self, session: Session, tables: Sequence[Table]) -> list[Table]:
+    def without_storage(
+        self, session: PostgreSQLSession, tables: Sequence[Table]
+    ) -> list[Table]:
         gone = session.execute(
             'SELECT id FROM tique."tables" WHERE id = ANY(CAST($1 AS BIGINT[])) AND '
             "to_regclass(format('%I.%I', schema_name, table_name)) IS NULL",
@@ -395,25 +367,20 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return [table for table in tables if (table.id,) in gone]
 
     @override
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:
+    def user_tables(self, session: PostgreSQLSession) -> list[tuple[str, str]]:
         with without_path(session):
             return super().user_tables(session)
 
     @override
-    def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:
+    def tables_of_type(self, session: PostgreSQLSession, name: str) -> Sequence[Row]:
         return session.execute(introspection.OF_TYPE, [name]).fetch_all()
 
     @override
-    def manage(self, session: Session, table: Table) -> Table:
+    def manage(self, session: PostgreSQLSession, table: Table) -> Table:
         expect_rights_of_owner(session, table)
         if not table.is_materialized:
             self._expect_own(session, table)
-        # Log entries and cache tables are named by id: none may be used twice.
-        numbering = session.aside or session
-        ((number,),) = numbering.execute(
-            "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
-        ).fetch_all()
-        table = replace(table, id=int(number))
+        table = self._numbered(session, table)
         cache = cache_name(table)
         session.execute(
             f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
@@ -436,53 +403,34 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return introspection.describe(session, table.schema, table.name, table.id)
 
     @override
-    def upgrade(self, session: Session) -> None:
+    def upgrade(self, session: PostgreSQLSession) -> None:
         for statements in (_FREEING, KEEPING_ATTRIBUTES):
             _run_all(session, statements)
 
     @override
-    def next_epoch(self, session: Session) -> int:
-        ((epoch,),) = session.execute(
-            "UPDATE tique.format SET epoch = epoch + 1 RETURNING epoch"
-        ).fetch_all()
-        return int(epoch)
-
-    @override
-    def find_commit(self, session: Session, txid: int) -> int | None:
+    def find_commit(self, session: PostgreSQLSession, txid: int) -> int | None:
         self._presence.await_lost()
-        rows = session.execute(
-            f"SELECT cts FROM ({_COMMITTED}) AS _c WHERE txid = $1", [txid]
-        ).fetch_all()
-        return int(rows[0][0]) if rows else None
-
-    @override
-    def remove_orphans(self, session: Session, table: Table) -> int:
-        assert isinstance(session, PostgreSQLSession)
-        # Outcomes are deleted only up to timestamps that have been folded.
-        return session.change(
-            f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
-            f"(SELECT cts FROM ({_COMMITTED}) AS _c)"
-        )
+        return super().find_commit(session, txid)
 
     @override
     def overwrite(
-        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+        self, session: PostgreSQLSession, table: Table, rows: Mapping[Row, Row | None]
     ) -> None:
         self._expect_own_now(session, table)
         super().overwrite(session, table, rows)
 
     @override
     def overwrite_cached(
-        self, session: Session, table: Table, after: int, until: int
+        self, session: PostgreSQLSession, table: Table, after: int, until: int
     ) -> int:
         self._expect_own_now(session, table)
         return super().overwrite_cached(session, table, after, until)
 
-    def _expect_own(self, session: Session, table: Table) -> None:
+    def _expect_own(self, session: PostgreSQLSession, table: Table) -> None:
         """Let the role's own code alone run with its rights, as in a fold (P11)."""
         session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
 
-    def _expect_own_now(self, session: Session, table: Table) -> None:
+    def _expect_own_now(self, session: PostgreSQLSession, table: Table) -> None:
         """The same in an engine transaction with one snapshot, which must not tell it.
 
         Another session looks, and waits for no lock: others may wait behind this one's.
@@ -492,7 +440,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self._presence.ask(f"SELECT tique.guest_look_at({quoted(place)})")
 
     @override
-    def storage_rows(self, session: Session, table: Table) -> int:
+    def storage_rows(self, session: PostgreSQLSession, table: Table) -> int:
         # The planner's estimate, for a size of now; a row takes a hundred bytes until
         # PostgreSQL has counted some.
         ((rows,),) = session.execute(
@@ -510,9 +458,9 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return self._volatility.depend_on_rows(calls, parameters)
 
     @override
-    def prune_log(self, session: Session, until: int, retention: float) -> None:
-        assert isinstance(session, PostgreSQLSession)
-
+    def prune_log(
+        self, session: PostgreSQLSession, until: int, retention: float
+    ) -> None:
         fresh = self.shared.aside.fresh()
 
         def prune() -> None:

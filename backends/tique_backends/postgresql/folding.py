@@ -43,7 +43,7 @@ from tique_backends.postgresql.values.types import is_exact
 from tique_backends.rows.gaps import by_columns, completed, is_partial
 from tique_backends.servers.logged import versions_of
 from tique_backends.servers.replaying import excluded_stamps, whole_versions
-from tique_backends.servers.server_forms import newest
+from tique_backends.servers.server_forms import listed_equality, newest
 from tique_backends.sharing import UnstoredRowError
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _delete(session: PostgreSQLSession, table: Table, keys: Sequence[Row]) -> No
         return
     source = arrays(table, table.primary_key)
     names = ", ".join(f"_{i}" for i in table.primary_key)
-    same = _same_key(table)
+    same = listed_equality(table, table.primary_key, "_r")
     session.change(
         f"DELETE FROM ONLY {storage_name(table)} AS _s USING {source} "
         f"AS _r({names}) WHERE {same}",
@@ -255,9 +255,10 @@ def _update(
     source = arrays(table, columns)
     names = ", ".join(f"_{i}" for i in columns)
     values = ", ".join(f"{quote(table.columns[i].name)} = _r._{i}" for i in changed)
+    same = listed_equality(table, table.primary_key, "_r")
     found = session.change(
         f"UPDATE ONLY {storage_name(table)} AS _s SET {values} "
-        f"FROM {source} AS _r({names}) WHERE {_same_key(table)}",
+        f"FROM {source} AS _r({names}) WHERE {same}",
         array_parameters(table, columns, rows),
     )
     if found < len(rows):
@@ -267,13 +268,6 @@ def _update(
 def _unstored(table: Table) -> EngineError:
     return UnstoredRowError(
         ErrorKind.INTERNAL, f"{table.qualified_name} lacks a row that was to be changed"
-    )
-
-
-def _same_key(table: Table) -> str:
-    columns = [(i, table.columns[i]) for i in table.primary_key]
-    return " AND ".join(
-        f"_s.{quote(each.name)} {each.equality} _r._{i}" for i, each in columns
     )
 
 

@@ -21,13 +21,13 @@ from tique_backends.postgresql.values.literals import (
     typed,
 )
 from tique_backends.postgresql.values.types import INTEGERS, assigned, comparable_type
-from tique_backends.servers.server_forms import ServerForms
+from tique_backends.servers.server_forms import ServerForms, listed_equality
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import Row
-    from tique_rewriter.schema import Column, Table
+    from tique_rewriter.schema import Table
 
 
 def known_rows(
@@ -51,10 +51,13 @@ class PostgreSQLForms(ServerForms):
 
     integers = INTEGERS
     overlays_in_parts = True
-
-    @override
-    def stage(self, table: Table) -> str:
-        return stage_name(table)
+    stage = staticmethod(stage_name)
+    known_rows = staticmethod(known_rows)
+    typed = staticmethod(typed)
+    carried = staticmethod(carried)
+    cast = staticmethod(assigned)
+    same_rows = staticmethod(same_rows)
+    images = staticmethod(images)
 
     @override
     def has_value(self, expression: str) -> str:
@@ -77,20 +80,6 @@ class PostgreSQLForms(ServerForms):
         return f"(SELECT * FROM {storage_name(table)} WHERE {still_there(table)})"
 
     @override
-    def typed(self, value: Any, type_name: str) -> str:
-        return typed(value, type_name)
-
-    @override
-    def same_rows(
-        self, table: Table, columns: Sequence[int], left: str, right: str
-    ) -> str:
-        return same_rows(table, columns, left, right)
-
-    @override
-    def images(self, table: Table) -> list[str]:
-        return images(table)
-
-    @override
     def _guarding(self, table: Table) -> tuple[str, list[str]]:
         return "", [] if table.is_temporary else [still_there(table)]
 
@@ -100,20 +89,6 @@ class PostgreSQLForms(ServerForms):
         return parts * others > 1
 
     @override
-    def carried(self, name: str, column: Column) -> str:
-        return carried(name, column)
-
-    @override
-    def known_rows(
-        self,
-        table: Table,
-        positions: Sequence[int],
-        values: Sequence[Sequence[Any]],
-        alias: str,
-    ) -> str:
-        return known_rows(table, positions, values, alias)
-
-    @override
     def _unlike(
         self, table: Table, positions: Sequence[int], values: Sequence[Sequence[Any]]
     ) -> tuple[str, list[str]]:
@@ -121,26 +96,12 @@ class PostgreSQLForms(ServerForms):
         excluded = known_rows(table, positions, values, "_x")
         equalities = {table.columns[i].equality for i in positions}
         if len(equalities) > 1:
-            same = _listed_equality(table, positions)
+            same = listed_equality(table, positions)
             return "", [f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"]
         # NOT IN, but for the operator's schema.
         names = ", ".join(f"_{i}" for i in positions)
         mine = f"({key_list(table, positions, '_s.')}) {equalities.pop()}"
         return "", [f"NOT ({mine} ANY (SELECT {names} FROM {excluded}))"]
-
-    @override
-    def cast(self, text: str, type_name: str) -> str:
-        return assigned(text, type_name)
-
-    @override
-    def once(self, name: str, columns: Sequence[str], query: str) -> str:
-        return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
-
-    @override
-    def stage_query(
-        self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
-    ) -> str:
-        return f"SELECT {', '.join(items)}, {sequence}, {str(deleted).upper()}{source}"
 
     @override
     def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
@@ -181,7 +142,7 @@ def rows_query(
         return _query(table, read, condition), parameters
     source = arrays(table, table.primary_key)
     names = ", ".join(f"_{i}" for i in table.primary_key)
-    same = _listed_equality(table, table.primary_key)
+    same = listed_equality(table, table.primary_key)
     sql = (
         f"SELECT {key_list(table, read, '_s.')} FROM ONLY {storage_name(table)} AS _s "
         f"JOIN {source} AS _x({names}) ON {same}{_still_there(table, ' WHERE ')}"
@@ -227,11 +188,3 @@ def _key_condition(table: Table, bound: int, *, ranges: bool = False) -> str:
             for number, operator in enumerate((">=", "<="), bound + 1)
         ]
     return " AND ".join(terms)
-
-
-def _listed_equality(table: Table, positions: Sequence[int]) -> str:
-    """Equality of ``_s`` and of rows ``_x`` whose columns are called by position."""
-    columns = [(i, table.columns[i]) for i in positions]
-    return " AND ".join(
-        f"_s.{quote(each.name)} {each.equality} _x._{i}" for i, each in columns
-    )

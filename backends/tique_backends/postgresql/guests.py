@@ -325,7 +325,7 @@ class GuestEngine(PostgreSQLEngine):
         return GuestSequencer(self._presence)
 
     @override
-    def session(self, *, logs_only: bool = False) -> Session:
+    def session(self, *, logs_only: bool = False) -> PostgreSQLSession:
         return GuestSession(self._presence, self.shared)
 
     @override

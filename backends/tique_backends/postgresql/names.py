@@ -29,10 +29,10 @@ def still_there(table: Table) -> str:
     return f"CAST({quoted(cache_name(table))} AS pg_catalog.regclass) IS NOT NULL"
 
 
-def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:
+def same_rows(table: Table, columns: Sequence[int], left: str, right: str) -> str:
     """As :func:`key_equality`, but NULL is the same as NULL."""
     conditions = []
-    for column in [table.columns[i] for i in positions]:
+    for column in [table.columns[i] for i in columns]:
         one, other = left + quote(column.name), right + quote(column.name)
         # IS NOT DISTINCT FROM looks for an operator along the path, but for NULL.
         conditions.append(

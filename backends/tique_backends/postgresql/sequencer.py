@@ -469,7 +469,6 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def claim_versions(self, session: Session, table: Table, until: int) -> int:
-        assert isinstance(session, PostgreSQLSession)
         found = session.execute(_CLAIM, [table.id, until]).fetch_all()
         if not found:
             raise EngineError(

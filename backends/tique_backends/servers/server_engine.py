@@ -5,11 +5,11 @@ Each server's package says how it does each of these (its module ``folding``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.engine import Engine, Introspection
+from tique_backends.engine import Engine, Introspection, SessionT
 from tique_backends.errors import ErrorKind
 from tique_backends.names import cache_name
 from tique_backends.records import Versions
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
-SessionT = TypeVar("SessionT", bound=Session)
 _SessionT = TypeVar("_SessionT", bound=Session, contravariant=True)
 
 
@@ -76,48 +75,41 @@ class ServerIntrospection(Introspection, Protocol):
         """Schema and name of each table with a constraint that references this one."""
 
 
-class ServerEngine(Engine, Generic[SessionT]):
+class ServerEngine(Engine[SessionT]):
     """A database of a server, which moves its own log to its tables by itself."""
 
     _introspection: ServerIntrospection
     _folding: Folding[SessionT]
     """The server's steps of a fold."""
-    _sessions: type[SessionT]
-    """The class of its sessions."""
-
-    def _own(self, session: Session) -> SessionT:
-        """The session, which this engine has opened."""
-        assert isinstance(session, self._sessions)
-        return session
 
     @override
     def declared_foreign_keys(
-        self, session: Session, table: Table
+        self, session: SessionT, table: Table
     ) -> Sequence[foreign_keys.Declared]:
         return self._introspection.foreign_keys(session, table)
 
     @override
-    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+    def referencing_tables(self, session: SessionT, table: Table) -> Sequence[Row]:
         return self._introspection.referencing_tables(session, table)
 
     @override
-    def replay(self, session: Session, table: Table) -> int:
-        own, folding = self._own(session), self._folding
+    def replay(self, session: SessionT, table: Table) -> int:
+        folding = self._folding
         aside = Aside() if self.shared is None else self.shared.aside
 
         def append() -> int:
-            versions = folding.versions_to_replay(own, table, aside)
+            versions = folding.versions_to_replay(session, table, aside)
             if versions:
                 stamps, rows, deleted = zip(*versions, strict=True)
-                own.append(Versions(table, rows, stamps, deleted))
+                session.append(Versions(table, rows, stamps, deleted))
             return len(versions)
 
-        return own.transact(append)
+        return session.transact(append)
 
     @override
     def store(
         self,
-        session: Session,
+        session: SessionT,
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
@@ -125,18 +117,17 @@ class ServerEngine(Engine, Generic[SessionT]):
         *,
         since: int | None = None,
     ) -> None:
-        own = self._own(session)
         self._move(
-            own,
+            session,
             table,
             since,
             until,
-            lambda: self._folding.store_rows(own, table, rows, new),
+            lambda: self._folding.store_rows(session, table, rows, new),
         )
 
     def _move(
         self,
-        own: SessionT,
+        session: SessionT,
         table: Table,
         since: int | None,
         until: int,
@@ -153,52 +144,54 @@ class ServerEngine(Engine, Generic[SessionT]):
         known = f"id = {table.id}" + ("" if since is None else f" AND folded = {since}")
 
         def move() -> int:
-            if not self._folding.claim_fold(own, table, known, until):
+            if not self._folding.claim_fold(session, table, known, until):
                 raise FoldedMeanwhileError(
                     ErrorKind.OPERATIONAL,
                     f"another process has folded {table.qualified_name} meanwhile",
                 )
             write()
-            return own.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
+            return session.change(
+                f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}"
+            )
 
-        return own.transact(move)
+        return session.transact(move)
 
     @override
     def overwrite(
-        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+        self, session: SessionT, table: Table, rows: Mapping[Row, Row | None]
     ) -> None:
-        self._folding.store_rows(self._own(session), table, rows, ())
+        self._folding.store_rows(session, table, rows, ())
 
     @override
     def overwrite_cached(
-        self, session: Session, table: Table, after: int, until: int
+        self, session: SessionT, table: Table, after: int, until: int
     ) -> int:
-        return self._folding.overwrite_cached(self._own(session), table, after, until)
+        return self._folding.overwrite_cached(session, table, after, until)
 
     @override
     def fold(
         self,
-        session: Session,
+        session: SessionT,
         table: Table,
         until: int,
         *,
         since: int | None = None,
         appended: bool = False,
     ) -> int:
-        own, folding = self._own(session), self._folding
+        folding = self._folding
 
         def write() -> None:
             if table.is_keyless:
-                folding.fold_keyless(own, table, until)
+                folding.fold_keyless(session, table, until)
             else:
-                folding.overwrite_cached(own, table, 0, until)
+                folding.overwrite_cached(session, table, 0, until)
 
-        return self._move(own, table, since, until, write)
+        return self._move(session, table, since, until, write)
 
     @override
     def attach_sequencer(self, sequencer: Sequencer) -> bool:
         return False
 
     @override
-    def compact(self, session: Session, *, force: bool = False) -> bool:
+    def compact(self, session: SessionT, *, force: bool = False) -> bool:
         return False

@@ -11,10 +11,13 @@ from tique_backends.names import (
     cache_name,
     column_list,
     key_equality,
+    quote,
     storage_name,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique_rewriter.schema import Table
 
 
@@ -43,6 +46,14 @@ def newest_staged(table: Table, stage: str, cts: int) -> str:
     return (
         f"SELECT {column_list(table, '_n.')}, "
         f"CAST({cts} AS BIGINT), _n._deleted FROM {stage} AS _n{latest}"
+    )
+
+
+def listed_equality(table: Table, positions: Sequence[int], alias: str = "_x") -> str:
+    """Equality of ``_s`` and of rows whose columns are called by position."""
+    columns = [(i, table.columns[i]) for i in positions]
+    return " AND ".join(
+        f"_s.{quote(each.name)} {each.equality} {alias}._{i}" for i, each in columns
     )
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tique_backends.catalog.relations import Relations
+from tique_backends.catalog.relations import Relations, expect_free
 from tique_backends.duckdb.catalog.generated import generated_columns
 from tique_backends.duckdb.catalog.paths import split_path
 from tique_backends.duckdb.catalog.purity import KNOWN, asked, nodes
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_rewriter.schema import Generated
 
-
-_RESERVED = ("_cts", "_deleted", "_sequence")
 
 _TABLES = """
 SELECT schema_name, table_name, database_name, sql FROM duckdb_tables()
@@ -157,11 +155,7 @@ def _described(
     # A constraint's names are as they were written there, in whichever case.
     positions = {column.name.lower(): i for i, column in enumerate(columns)}
     for column in columns:
-        if column.name.lower() in _RESERVED:
-            raise EngineError(
-                ErrorKind.UNSUPPORTED,
-                f"table {label}: the column name {column.name!r} is reserved",
-            )
+        expect_free(label, column.name)
     if ask(_REFERENCED, *found):
         raise EngineError(
             ErrorKind.UNSUPPORTED,

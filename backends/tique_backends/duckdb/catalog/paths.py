@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.settings import refused_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,7 @@ def path_text(name: str, values: Sequence[str]) -> str:
     for entry in entries:
         for part in entry:
             if part.casefold() in _RESERVED:
-                raise _refusal(part, _RESERVED[part.casefold()])
+                raise refused_schema(part, _RESERVED[part.casefold()])
     return values[0]
 
 
@@ -110,14 +111,7 @@ def check_path(session: Session, text: str) -> None:
     others = {name.casefold() for (name,) in session.execute(_OTHERS).fetch_all()}
     for first, *_ in split_path(text):
         if first.casefold() in others:
-            raise _refusal(first, f"it is another database; write {first}.table")
-
-
-def _refusal(name: str, reason: str) -> EngineError:
-    return EngineError(
-        ErrorKind.UNSUPPORTED,
-        f'setting "search_path" is not supported with the schema {name}: {reason}',
-    )
+            raise refused_schema(first, f"it is another database; write {first}.table")
 
 
 def resolve(session: Session) -> tuple[list[str], set[tuple[str, str]]]:

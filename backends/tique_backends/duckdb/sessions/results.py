@@ -64,7 +64,7 @@ class DuckDBResult(Result):
     @override
     def fetch_all(self) -> list[Row]:
         if self._stream is not None:
-            rows = self._take(_all_rows)
+            rows = self._take(lambda c: c.fetchall())
             self._end()
             return rows
         self._check()
@@ -150,11 +150,6 @@ class Stream:
             self.is_open = False
             with translating():
                 self.connection.execute("SELECT NULL").fetchall()
-
-
-def _all_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    rows: list[Row] = connection.fetchall()
-    return rows
 
 
 def to_arrow(connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:

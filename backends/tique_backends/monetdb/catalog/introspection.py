@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_backends.catalog.foreign_keys import Declared
-from tique_backends.catalog.relations import Relations
+from tique_backends.catalog.relations import Relations, expect_free
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.values.types import type_name
 from tique_rewriter.schema import Action, Column, Table, View
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tique_backends.records import Row
     from tique_backends.session import Session
-
-_RESERVED = ("_cts", "_deleted", "_sequence")
 
 _PRIMARY, _UNIQUE, _FOREIGN = 0, 1, 2
 
@@ -146,11 +144,7 @@ def _described(
         raise refuse("is read-only or insert-only")
     columns = []
     for column, engine_type, digits, scale, not_null, default in ask(_COLUMNS, number):
-        if column.lower() in _RESERVED:
-            raise EngineError(
-                ErrorKind.UNSUPPORTED,
-                f"table {label}: the column name {column!r} is reserved",
-            )
+        expect_free(label, column)
         text = type_name(engine_type, digits, scale)
         if text is None:
             raise refuse(f"has column {column!r} of type {engine_type}")

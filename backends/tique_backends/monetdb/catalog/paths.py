@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
+from tique_backends.settings import refused_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,22 +55,17 @@ def setting_schema(session: Session, schema: str) -> str:
     """
     found = session.execute(_IS_SYSTEM, [schema]).fetch_all()
     if schema == "tique":
-        raise _refusal(schema, "its tables are tique's own")
+        raise refused_schema(schema, "its tables are tique's own", "schema")
     if found == [(True,)] and schema != HOME:
-        raise _refusal(schema, "it is MonetDB's own")
+        raise refused_schema(schema, "it is MonetDB's own", "schema")
     functions = session.execute(_FUNCTIONS, [schema]).fetch_all()
     if functions:
-        raise _refusal(
-            schema, f"its function {functions[0][0]}() has the name of MonetDB's own"
+        raise refused_schema(
+            schema,
+            f"its function {functions[0][0]}() has the name of MonetDB's own",
+            "schema",
         )
     return f"SET SCHEMA {quote(schema)}"
-
-
-def _refusal(name: str, reason: str) -> EngineError:
-    return EngineError(
-        ErrorKind.UNSUPPORTED,
-        f'setting "schema" is not supported with the schema {name}: {reason}',
-    )
 
 
 def resolve(session: Session) -> tuple[list[str], set[tuple[str, str]]]:

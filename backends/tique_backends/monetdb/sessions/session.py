@@ -47,7 +47,6 @@ from tique_backends.monetdb.forms import (
     key_condition,
     key_literals,
     known_rows,
-    listed_equality,
     still_there,
     storage_query,
 )
@@ -68,7 +67,7 @@ from tique_backends.names import (
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.rows.arrow_rows import ArrowRows
 from tique_backends.rows.gaps import widened
-from tique_backends.servers.server_forms import appending_staged
+from tique_backends.servers.server_forms import appending_staged, listed_equality
 from tique_backends.session import COMMIT, Result, Session
 from tique_backends.settings import SEARCH_PATH
 
@@ -379,10 +378,7 @@ class MonetDBSession(Session):
             self._connection.ask(statement)
 
     @override
-    def create_temporary(self, place: str, layout: str) -> None:
-        self._create(place, layout)
-
-    def _create(self, place: str, layout: str, condition: str = "") -> None:
+    def create_temporary(self, place: str, layout: str, condition: str = "") -> None:
         self._run(
             f"CREATE LOCAL TEMPORARY TABLE {condition}{place.partition('.')[2]} "
             f"({layout}) ON COMMIT PRESERVE ROWS"
@@ -499,7 +495,7 @@ class MonetDBSession(Session):
             self.drop_stage(table)
             return
         # It is there if the session was interrupted when it had made it.
-        self._create(place, stage_columns(table), "IF NOT EXISTS ")
+        self.create_temporary(place, stage_columns(table), "IF NOT EXISTS ")
         self._stages.add(place)
 
     @override

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_backends.catalog.foreign_keys import Declared
-from tique_backends.catalog.relations import Relations
+from tique_backends.catalog.relations import Relations, expect_free
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import storage_name
 from tique_backends.postgresql.catalog.paths import without_path
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tique_backends.records import Row
     from tique_backends.session import Session
-
-_RESERVED = ("_cts", "_deleted", "_sequence")
 
 USER_TABLES = """
 SELECT n.nspname, c.relname
@@ -272,11 +270,7 @@ def _described(
         column, attribute, oid, modifier, display, not_null, default = row[:7]
         identity, generated, length, storage, type_kind, collation, *others = row[7:]
         is_deterministic, sequence, equality, domain, is_held, is_named = others
-        if column.lower() in _RESERVED:
-            raise EngineError(
-                ErrorKind.UNSUPPORTED,
-                f"table {label}: the column name {column!r} is reserved",
-            )
+        expect_free(label, column)
         if identity:
             default = f"nextval('{sequence}'::regclass)"
         if type_kind == "p":
@@ -287,7 +281,8 @@ def _described(
                 f"has a column with a collation by which different texts are equal, "
                 f"{column!r}"
             )
-        if type_kind == "d" and _cuts(session, number, attribute):
+        sought = [number, attribute]
+        if type_kind == "d" and session.execute(_CUTTING_DOMAINS, sought).fetch_all():
             refuse_new(f"has a column of a domain with a length, {column!r}")
         if generated == "v":
             raise refuse(f"has a virtual column, {column!r}; write STORED")
@@ -362,10 +357,6 @@ def _described(
         generated=tuple(computed),
     )
     return with_keys(table, ask(UNIQUE_OF_TABLES, number), numbers, refuse_new)
-
-
-def _cuts(session: Session, number: int, attribute: int) -> bool:
-    return bool(session.execute(_CUTTING_DOMAINS, [number, attribute]).fetch_all())
 
 
 def foreign_keys(session: Session, table: Table) -> list[Declared]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
+from tique_backends.settings import refused_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,19 +114,19 @@ def path_text(names: Sequence[str]) -> str:
     for number, name in enumerate(names):
         folded = name.casefold()
         if folded == "tique":
-            raise _refusal(name, "its tables are tique's own")
+            raise refused_schema(name, "its tables are tique's own")
         if folded == "pg_catalog" and number == 0:
             continue
         if folded == "pg_catalog":
-            raise _refusal(
+            raise refused_schema(
                 name,
                 "behind others PostgreSQL's own names would be those of the schemas "
                 "before; leave it out: then it comes first",
             )
         if folded.startswith("pg_"):
-            raise _refusal(name, "it is PostgreSQL's own")
+            raise refused_schema(name, "it is PostgreSQL's own")
         if "\x00" in name:
-            raise _refusal("", "no name has a NUL character")
+            raise refused_schema("", "no name has a NUL character")
     return ", ".join(name if _PLAIN.fullmatch(name) else quote(name) for name in names)
 
 
@@ -134,13 +135,6 @@ def without_user(text: str, role: str) -> str:
     if role.casefold() != "tique":
         return text
     return path_text([name for name in split_path(text) if name != USER])
-
-
-def _refusal(name: str, reason: str) -> EngineError:
-    return EngineError(
-        ErrorKind.UNSUPPORTED,
-        f'setting "search_path" is not supported with the schema {name}: {reason}',
-    )
 
 
 def resolve(session: Session) -> tuple[list[str], set[tuple[str, str]]]:

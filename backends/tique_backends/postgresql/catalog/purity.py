@@ -136,7 +136,9 @@ def check_definition(session: Session, table: Table) -> None:
     rows = session.execute(_CONSTRAINTS, [place]).fetch_all()
     constraints = [_Constraint(*row) for row in rows]
     for constraint in constraints:
-        _expect_own(session, table, constraint)
+        reason = _foreign(session, constraint.tree)
+        if reason is not None:
+            raise _refusal(table, f"{constraint.label} {reason}; {_ROW_ALONE}")
     indexes = session.execute(_INDEXES, [place]).fetch_all()
     for index in indexes:
         _check_index(session, table, index)
@@ -163,12 +165,6 @@ def check_definition(session: Session, table: Table) -> None:
 
 def _refusal(table: Table, what: str) -> EngineError:
     return EngineError(ErrorKind.UNSUPPORTED, f"table {table.qualified_name}: {what}")
-
-
-def _expect_own(session: Session, table: Table, constraint: _Constraint) -> None:
-    reason = _foreign(session, constraint.tree)
-    if reason is not None:
-        raise _refusal(table, f"{constraint.label} {reason}; {_ROW_ALONE}")
 
 
 def _check_index(session: Session, table: Table, row: Row) -> None:

@@ -97,19 +97,19 @@ def carrier(column: Column) -> str:
     return "TEXT" if _comes_as_text(column) else column.type
 
 
-def carried(text: str, column: Column) -> str:
-    """The value of the column's type that came as ``text``.
+def carried(name: str, column: Column) -> str:
+    """The value of the column's type that came as ``name``.
 
     An element of an array has no length, precision or fields of its type.
     """
     type_name = column.type
     if _is_own(column):
         # By the type's input function: a CAST may be a role's own code (P11).
-        pair = f"pg_catalog.json_build_object('_m', {text})"
+        pair = f"pg_catalog.json_build_object('_m', {name})"
         record = f"pg_catalog.json_to_record({pair}) AS _r(_m {type_name})"
         return f"(SELECT _m FROM {record})"
     is_whole = not is_kept(type_name) and not has_modifier(type_name)
-    return text if is_whole else f"CAST({text} AS {type_name})"
+    return name if is_whole else f"CAST({name} AS {type_name})"
 
 
 def listed(values: Sequence[Any], column: Column) -> str:
