@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tique.connection.execution import Execution
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.plan import Operand
 
 _LEVELS = {
@@ -504,7 +504,7 @@ class SessionStatements:
         arguments: Sequence[tuple[str, Operand | None]],
         named: _Named,
         bound: Sequence[Any],
-        transaction: Transaction,
+        transaction: DDLTransaction,
     ) -> list[Any]:
         """The values of EXECUTE's arguments; the engine is asked for some of them."""
         values: list[Any] = []

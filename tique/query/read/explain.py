@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.read.forms import Choice
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.plan import Explain
 
 _COLUMNS = (
@@ -39,7 +39,7 @@ class ExplainStatement(Statement):
         self.needs = statement.needs
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Fill the snapshot forms in and ask the engine for its plan."""
         statement = self._statement
         if not isinstance(
@@ -68,7 +68,7 @@ class ExplainStatement(Statement):
         | ChangeStatement
         | InsertQueryStatement
         | MergeStatement,
-        transaction: Transaction,
+        transaction: DDLTransaction,
         parameters: Sequence[Any],
     ) -> tuple[list[tuple[str, str]], str | None]:
         """The statement and its plans, and why a query is in no uncommitted fold."""

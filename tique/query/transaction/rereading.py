@@ -112,9 +112,7 @@ def read_again(
     run
         Runs it.
     """
-    if transaction.migration is not None or all(
-        each.table.is_temporary for each in changes
-    ):
+    if transaction.has_run_ddl or all(each.table.is_temporary for each in changes):
         return run()
     base, txid = transaction.sequence - 2, transaction.txid
     has_lost = False
