@@ -88,7 +88,8 @@ def enforce(transaction: Transaction) -> None:
     RestrictViolation
         A key was given up that a RESTRICT constraint references.
     """
-    _Enforcement(transaction).run()
+    if transaction.unchecked:
+        _Enforcement(transaction).run()
 
 
 def check_deferred(transaction: Transaction, *, is_commit: bool = True) -> None:

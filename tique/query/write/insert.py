@@ -20,15 +20,14 @@ from tique import errors
 from tique.query.read.sources import operand_value
 from tique.query.write.assigning import Assigned
 from tique.query.write.changes import (
-    BUFFERED_ROWS,
     Computed,
     Written,
     exactness,
+    few_rows,
     stage_query,
     write_changes,
 )
 from tique.query.write.conflict import ConflictClause
-from tique.query.write.foreign_keys import enforce
 from tique.query.write.writing import WritingStatement
 from tique_backends.records import Row
 from tique_rewriter.local.kernel import NotLocal, coercer
@@ -296,7 +295,7 @@ class InsertRowsStatement(InsertStatement):
                 for start in range(0, len(texts), width)
             ]
             query = f"VALUES {', '.join(rows)}"
-            self._assigned.ask(transaction, parameters, range(width), query, bound)
+            self._assigned.check(transaction, parameters, range(width), query, bound)
         types = self._table.types * len(self._rows)
         items = [cast(f"({t})", k) for t, k in zip(texts, types, strict=True)]
         selects = [
@@ -390,26 +389,13 @@ class InsertQueryStatement(InsertStatement):
                     return self._insert(transaction, parameters, rows)
         return self._stage(transaction, parameters, sql, bound)
 
-    def insert(self, transaction: Transaction) -> Outcome:
-        """Insert the query's rows, as a part of another statement."""
-        outcome = self._execute(transaction, ())
-        if transaction.unchecked:
-            enforce(transaction)
-        return outcome
-
     def _few(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
     ) -> list[Row] | None:
         """The query's rows; None if there are too many to buffer."""
         if self._conflict is not None:
             return transaction.session.rows_to_keep(sql, bound, of=self._table)
-        most = BUFFERED_ROWS + 1
-        result = transaction.session.execute_some(
-            sql, bound, most, wide=self.text.is_wide, of=self._table
-        )
-        rows = result.fetch(most)
-        result.close()
-        return rows if len(rows) <= BUFFERED_ROWS else None
+        return few_rows(transaction, self._table, sql, bound, wide=self.text.is_wide)
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -428,8 +414,7 @@ class InsertQueryStatement(InsertStatement):
                     f"INSERT INTO {self._table.qualified_name} has {len(columns)} "
                     f"columns but its query returns {width}"
                 )
-        if not self._assigned.is_known(transaction, parameters):
-            self._assigned.ask(transaction, parameters, columns, sql, bound)
+        self._assigned.check(transaction, parameters, columns, sql, bound)
         names = {position: f"_{i}" for i, position in enumerate(columns)}
         items = [
             forms.cast(

@@ -26,7 +26,6 @@ from tique.query.write.changes import (
     stage_computed,
     write_changes,
 )
-from tique.query.write.returning import JoinedReturningClause
 from tique.query.write.writing import WritingStatement
 from tique.store.rows import key_of
 from tique_rewriter.plans.change_plans import MergeAction, MergeKind
@@ -54,7 +53,7 @@ class MergeStatement(WritingStatement):
     privileges = ()
 
     def __init__(self, plan: Merge) -> None:
-        super().__init__(plan, None)
+        super().__init__(plan, None, plan.returning)
         self._merge = plan
         table = plan.table
         self.needs |= {
@@ -77,16 +76,6 @@ class MergeStatement(WritingStatement):
             if clause.action is MergeAction.UPDATE
             for i, _ in clause.assignments
         }
-        self._joined = (
-            None
-            if plan.returning is None
-            else JoinedReturningClause(plan.returning, table, self.text)
-        )
-
-    @property
-    @override
-    def _returns(self) -> bool:
-        return self._joined is not None
 
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
@@ -344,7 +333,7 @@ class MergeStatement(WritingStatement):
         for checked, values in zip(self._assigned, assigned, strict=True):
             if values and not checked.is_known(transaction, parameters):
                 query = f"SELECT {', '.join(values.values())} FROM {relation}"
-                checked.ask(
+                checked.check(
                     transaction,
                     parameters,
                     list(values),

@@ -48,8 +48,7 @@ class TruncateStatement(Statement):
         with transaction.statement():
             for delete in deletes.values():
                 delete.write(transaction)
-            if transaction.unchecked:
-                enforce(transaction)
+            enforce(transaction)
         return Outcome()
 
     @staticmethod
