@@ -28,7 +28,6 @@ from tique.query.write.changes import (
     Written,
     buffer_changes,
     dated_columns,
-    exactness,
     few_rows,
     is_free,
     lacks_value,
@@ -79,7 +78,6 @@ class ChangeStatement(WritingStatement):
         ]
         if not all(compared.is_possible for compared in self._compared):
             self._keys = None
-        self._is_exact = exactness(table)
         self._can_be_merged = False
         """Whether a change by key can be computed on any version of its row."""
         self._merged_columns: frozenset[int] = frozenset()
@@ -113,11 +111,6 @@ class ChangeStatement(WritingStatement):
         return [*columns, *dated_columns(self._table), *chain.from_iterable(together)]
 
     @override
-    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
-        """Change the rows that the WHERE clause finds in the snapshot."""
-        return self._change(transaction, parameters)
-
-    @override
     def _write_many(
         self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
     ) -> int:
@@ -138,19 +131,24 @@ class ChangeStatement(WritingStatement):
         first = transaction.sequence
         for parameters in parameter_rows:
             transaction.visible_sequence = transaction.sequence
-            changed += self._change(transaction, parameters, check=False).rowcount
+            changed += self._write(transaction, parameters, check=False).rowcount
             transaction.sequence += 2
         writes = transaction.writes_to(self._table)
         check_buffered(transaction, writes, self._changed, first)
         return changed
 
-    def _change(
+    @override
+    def _write(
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
         *,
         check: bool = True,
     ) -> Written:
+        """Change the rows that the WHERE clause finds in the snapshot.
+
+        Without ``check``, the caller has the engine check CHECK and UNIQUE later.
+        """
         writes = transaction.writes_to(self._table)
         if (
             self._keys is not None
@@ -202,7 +200,7 @@ class ChangeStatement(WritingStatement):
         columns = columns_to_read(self._table, needed)
         (source,) = self.text.sources
         rows = source.rows(transaction, parameters, columns)
-        if rows is None or not all(map(self._is_exact, rows)):
+        if rows is None or not self._are_exact(rows):
             return None
         return [(row, self._local_change(row, parameters)) for row in rows]
 
@@ -347,10 +345,6 @@ class ChangeStatement(WritingStatement):
                 )
         return f"{joined}1"
 
-    def _are_exact(self, change: Change) -> bool:
-        """Whether the engine's values, old and new, came unchanged."""
-        return all(row is None or self._is_exact(row) for row in change)
-
     def _split(self, found: Row) -> Change:
         width = len(self._table.columns)
         old = found[:width]
@@ -429,7 +423,7 @@ class UpdateStatement(ChangeStatement):
         return new
 
     @override
-    def _change(
+    def _write(
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
@@ -441,7 +435,7 @@ class UpdateStatement(ChangeStatement):
         ):
             # Checked even if there is no row to change.
             self._items(transaction, parameters)
-        return super()._change(transaction, parameters, check=check)
+        return super()._write(transaction, parameters, check=check)
 
     @override
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:

@@ -277,12 +277,7 @@ class ConflictClause:
     ) -> Iterator[Row]:
         """The rows under values of one key; whole ones if they may be updated."""
         table = self._table
-        writes = transaction.writes.get(table.id)
-        if (
-            positions != table.primary_key
-            or not transaction.versions(table).is_complete
-            or (writes is not None and writes.is_staged)
-        ):
+        if positions != table.primary_key or not transaction.knows(table):
             yield from self._query(transaction, positions, keys)
             return
         needed = () if self._update is None else None

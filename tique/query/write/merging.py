@@ -21,7 +21,6 @@ from tique.query.write.changes import (
     EVERY_ROW,
     Staging,
     Written,
-    exactness,
     not_held,
     stage_computed,
     write_changes,
@@ -66,7 +65,6 @@ class MergeStatement(WritingStatement):
             for clause in plan.clauses
             if clause.action is not MergeAction.NOTHING
         }
-        self._is_exact = exactness(table)
         self._assigned = [Assigned(table) for _ in plan.clauses]
         changed = {i for clause in plan.clauses for i, _ in clause.assignments}
         self._changed = tuple(sorted(changed))
@@ -101,7 +99,7 @@ class MergeStatement(WritingStatement):
         changes: list[Change] = []
         returned: list[Row] = []
         for row, change in self._once(transaction, found):
-            if not all(each is None or self._is_exact(each) for each in change):
+            if not self._are_exact(change):
                 return self._stage(transaction, parameters), None
             changes.append(change)
             returned.append(row[2 + 2 * width :])

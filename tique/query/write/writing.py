@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from tique.query.base import Outcome, Statement
 from tique.query.transaction.rereading import read_again
-from tique.query.write.changes import not_held
+from tique.query.write.changes import exactness, not_held
 from tique.query.write.foreign_keys import enforce
 from tique.query.write.returning import JoinedReturningClause, ReturningClause
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tique import errors
     from tique.query.transaction.transaction import Transaction
     from tique.query.write.changes import Computed, Written
+    from tique_backends.records import Row
     from tique_rewriter.plans.change_plans import (
         Delete,
         InsertQuery,
@@ -46,6 +47,7 @@ class WritingStatement(Statement):
     ) -> None:
         super().__init__(plan)
         self._table = plan.table
+        self._is_exact = exactness(plan.table)
         # Every such statement looks up keys.
         self.needs |= {(plan.table, name) for name in ("SELECT", *self.privileges)}
         self._returning = (
@@ -75,6 +77,10 @@ class WritingStatement(Statement):
         """Write for every row of parameters; return the number of rows."""
         outcomes = self._outcomes(transaction, parameter_rows)
         return sum(outcome.rowcount for outcome in outcomes)
+
+    def _are_exact(self, rows: Iterable[Row | None]) -> bool:
+        """Whether the engine's values in these rows came unchanged."""
+        return all(map(self._is_exact, filter(None, rows)))
 
     def _execute(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Write, and compute the result of RETURNING."""
