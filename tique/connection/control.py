@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.query.transaction.transaction import IsolationLevel
+from tique.query.transaction.isolation import IsolationLevel
 from tique_rewriter.plans.plan import Control, TransactionControl
 
 if TYPE_CHECKING:

@@ -40,9 +40,9 @@ from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
 from tique.query.transaction.contested import come_again
+from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
 from tique.query.transaction.rereading import look_again
-from tique.query.transaction.transaction import IsolationLevel
 from tique.query.write.blind import run_blindly
 from tique.query.write.foreign_keys import check_deferred
 from tique_backends.concurrency.undisturbed import undisturbed

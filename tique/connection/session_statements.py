@@ -11,8 +11,8 @@ from tique.connection.settings import Settings
 from tique.query.base import Outcome
 from tique.query.statements import executable
 from tique.query.transaction.constraint_modes import named_constraints
+from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import checked
-from tique.query.transaction.transaction import IsolationLevel
 from tique.query.write.foreign_keys import set_constraints
 from tique_backends.records import ResultColumn
 from tique_backends.settings import (

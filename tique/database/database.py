@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from tique.commit.turns import Contender
     from tique.query.define.temporary import Temporaries
-    from tique.query.transaction.transaction import IsolationLevel
+    from tique.query.transaction.isolation import IsolationLevel
     from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session

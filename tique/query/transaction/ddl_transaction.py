@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from typing_extensions import override
 
 from tique import errors
-from tique.query.transaction.transaction import IsolationLevel, Transaction
+from tique.query.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from tique.checkpoint.uncommitted import UncommittedFold
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tique.query.define.migration import Migration
     from tique.query.define.migration_savepoints import Mark
     from tique.query.define.temporary import Temporaries
+    from tique.query.transaction.isolation import IsolationLevel
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
     from tique_backends.engine import Engine

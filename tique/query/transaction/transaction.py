@@ -10,7 +10,6 @@ import time
 from abc import abstractmethod
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
@@ -18,6 +17,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.read.keyed_rows import KeyedRows
 from tique.query.transaction.constraint_modes import ConstraintModes
+from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.writes.references import References
 from tique.writes.seen import Seen
@@ -45,35 +45,6 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
-
-
-class IsolationLevel(Enum):
-    """The supported isolation levels; any other is refused, not weakened."""
-
-    READ_COMMITTED = "READ COMMITTED"
-    SNAPSHOT = "SNAPSHOT"
-
-    @classmethod
-    def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
-        """Return the level of that name; REPEATABLE READ is a synonym of SNAPSHOT.
-
-        Raises
-        ------
-        NotSupportedError
-            For SERIALIZABLE and for anything unknown.
-        """
-        if isinstance(name, cls):
-            return name
-        folded = str(name).upper().replace("_", " ").strip()
-        if folded in ("REPEATABLE READ", "SNAPSHOT ISOLATION"):
-            folded = cls.SNAPSHOT.value
-        try:
-            return cls(folded)
-        except ValueError:
-            known = ", ".join(level.value for level in cls)
-            raise errors.NotSupportedError(
-                f"isolation level {folded!r} is not supported; choose one of: {known}"
-            ) from None
 
 
 _READ_COMMITTED = IsolationLevel.READ_COMMITTED
