@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique.query.write import change, changes, insert
+from tique.query.write import changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,14 +12,10 @@ if TYPE_CHECKING:
 BUFFERED_ROWS = changes.BUFFERED_ROWS
 """The number that users have."""
 
-# Each has a name of its own for it.
-_MODULES = (changes, insert, change)
-
 
 def stage_above(rows: int, patch: Callable[..., None] = setattr) -> None:
     """Leave what a statement writes in the engine if it is more than ``rows`` rows.
 
     ``patch`` sets an attribute: give a ``monkeypatch.setattr``, which sets it back.
     """
-    for module in _MODULES:
-        patch(module, "BUFFERED_ROWS", rows)
+    patch(changes, "BUFFERED_ROWS", rows)

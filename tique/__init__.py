@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tique.connection.foreign_keys import ForeignKey
     from tique.connection.notices import Notice
     from tique.database.status import Status
-    from tique.query.transaction.transaction import IsolationLevel
+    from tique.query.transaction.isolation import IsolationLevel
 
 _HOMES = {
     "AsyncConnection": "aio.connection",
@@ -70,7 +70,7 @@ _HOMES = {
     "ConnectionInfo": "connection.connection_info",
     "Cursor": "connection.cursor",
     "ForeignKey": "connection.foreign_keys",
-    "IsolationLevel": "query.transaction.transaction",
+    "IsolationLevel": "query.transaction.isolation",
     "Notice": "connection.notices",
     "Status": "database.status",
     "adopt": "_adoption",

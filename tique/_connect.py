@@ -12,7 +12,7 @@ from tique.commit.locks import LOCK_TIMEOUT
 from tique.connection.connection import Connection
 from tique.database.database import acquire, release
 from tique.database.url import DatabaseURL, parse_url
-from tique.query.transaction.transaction import IsolationLevel
+from tique.query.transaction.isolation import IsolationLevel
 from tique.rows import RowFactory, TupleRow, tuple_row
 from tique_rewriter import PARAMSTYLES
 

@@ -36,8 +36,8 @@ def _fail_within():
 
 BODIES = {
     "commit": (databases.Committer, "commit"),
-    "rollback": (databases.Transaction, "end"),
-    "savepoint": (databases.Transaction, "savepoint"),
+    "rollback": (databases.DDLTransaction, "end"),
+    "savepoint": (databases.DDLTransaction, "savepoint"),
     "checkpoint": (Checkpointer, "checkpoint_now"),
     "outcome": (Database, "outcome"),
     "connect": (databases, "_acquire"),

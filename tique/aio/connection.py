@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tique.connection.notices import Notice
     from tique.connection.query_text import Query
     from tique.database.status import Status
-    from tique.query.transaction.transaction import IsolationLevel
+    from tique.query.transaction.isolation import IsolationLevel
 
 RowT = TypeVar("RowT", default=Any)
 OtherT = TypeVar("OtherT")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from tique.database.database import Database
     from tique.query.base import Outcome, Statement
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_backends.records import Row
 
 
@@ -56,7 +56,7 @@ class Apart:
     def run(
         self,
         statement: SelectStatement,
-        transaction: Transaction,
+        transaction: DDLTransaction,
         parameters: Sequence[Any],
     ) -> Outcome:
         """Run a query in a session of its own, or in the uncommitted fold."""
@@ -158,7 +158,7 @@ class ApartResult(Result):
 
 
 def runs_apart(
-    statement: Statement, transaction: Transaction
+    statement: Statement, transaction: DDLTransaction
 ) -> TypeGuard[SelectStatement]:
     """Whether all that a query reads is the same in any session."""
     return (

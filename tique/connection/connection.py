@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tique.connection.query_text import Query
     from tique.database.database import Database
-    from tique.query.transaction.transaction import IsolationLevel
+    from tique.query.transaction.isolation import IsolationLevel
     from tique.rows import RowFactory
     from tique_backends.records import Notice
 

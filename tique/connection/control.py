@@ -1,4 +1,4 @@
-"""Transaction control in SQL text: BEGIN, COMMIT, savepoints, SET TRANSACTION."""
+"""DDLTransaction control in SQL text: BEGIN, COMMIT, savepoints, SET TRANSACTION."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.query.transaction.transaction import IsolationLevel, Transaction
+from tique.query.transaction.isolation import IsolationLevel
 from tique_rewriter.plans.plan import Control, TransactionControl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tique.connection.execution import Execution
+    from tique.query.transaction.ddl_transaction import DDLTransaction
 
 
 class Controls:
@@ -98,7 +99,7 @@ class Controls:
         self.open()
         self.isolation, self.read_only = isolation, read_only
 
-    def _open(self) -> Transaction:
+    def _open(self) -> DDLTransaction:
         execution = self._execution
         if execution.autocommit and not self.is_explicit:
             raise errors.ProgrammingError(

@@ -40,9 +40,9 @@ from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
 from tique.query.transaction.contested import come_again
+from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
 from tique.query.transaction.rereading import look_again
-from tique.query.transaction.transaction import IsolationLevel
 from tique.query.write.blind import run_blindly
 from tique.query.write.foreign_keys import check_deferred
 from tique_backends.concurrency.undisturbed import undisturbed
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from tique.database.database import Database
     from tique.query.define.migration import Migration
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique.store.catalog import ManagedCatalog
     from tique_backends.records import Notice
     from tique_backends.session import Session
@@ -115,7 +115,7 @@ class Execution:
         self.autocommit = autocommit
         self.lock: Any = threading.RLock()
         self._process = process.current()
-        self.transaction: Transaction | None = None
+        self.transaction: DDLTransaction | None = None
         """The open one."""
         self.migration: Migration | None = None
         """Its DDL."""
@@ -371,7 +371,7 @@ class Execution:
                 raise errors.ProgrammingError("a named cursor takes queries only")
             bound = prepared.bind(parameters)
 
-            def run(transaction: Transaction, values: Sequence[Any]) -> Outcome:
+            def run(transaction: DDLTransaction, values: Sequence[Any]) -> Outcome:
                 if self.sessions.are_usual and runs_apart(statement, transaction):
                     return self._apart.run(statement, transaction, values)
                 return statement.run(transaction, values)
@@ -479,7 +479,7 @@ class Execution:
         self,
         statement: Statement,
         bound: Sequence[Any],
-        run: Callable[[Transaction, Sequence[Any]], Outcome],
+        run: Callable[[DDLTransaction, Sequence[Any]], Outcome],
     ) -> Outcome:
         """Run a statement in the open transaction, or in one of its own."""
         transaction = self.transaction
@@ -539,7 +539,7 @@ class Execution:
             return True
         return self._transactional_ddl and not self.autocommit
 
-    def _migrate(self, transaction: Transaction) -> Migration:
+    def _migrate(self, transaction: DDLTransaction) -> Migration:
         """Begin the DDL of a transaction."""
         migration = self.migration = self.database.migration(transaction)
         undisturbed(migration.open)
@@ -555,7 +555,7 @@ class Execution:
 
     # Transactions
 
-    def begin(self, *, planned_at: int | None = None) -> Transaction:
+    def begin(self, *, planned_at: int | None = None) -> DDLTransaction:
         """Begin a transaction, blindly if its statement was planned at a known version."""
         session = self.live_session()
         transaction = self.database.begin(
@@ -772,8 +772,8 @@ class Execution:
 
 def _whole(
     stop: Callable[[], None],
-    run: Callable[[Transaction, Sequence[Any]], Outcome],
-    transaction: Transaction,
+    run: Callable[[DDLTransaction, Sequence[Any]], Outcome],
+    transaction: DDLTransaction,
     bound: Sequence[Any],
 ) -> Outcome:
     """Run a statement that no signal handler cuts short."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tique.connection.execution import Execution
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_backends.records import Row
     from tique_rewriter.kinds.session.cursors import (
         CloseCursor,
@@ -142,7 +142,7 @@ class Portals:
         statement = executable(plan.select)
         opened: list[_Portal] = []
 
-        def run(transaction: Transaction, values: Sequence[Any]) -> Outcome:
+        def run(transaction: DDLTransaction, values: Sequence[Any]) -> Outcome:
             outcome = statement.run(transaction, values)
             # A savepoint before it has another number.
             transaction.sequence += 2

@@ -11,8 +11,8 @@ from tique.connection.settings import Settings
 from tique.query.base import Outcome
 from tique.query.statements import executable
 from tique.query.transaction.constraint_modes import named_constraints
+from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import checked
-from tique.query.transaction.transaction import IsolationLevel
 from tique.query.write.foreign_keys import set_constraints
 from tique_backends.records import ResultColumn
 from tique_backends.settings import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tique.connection.execution import Execution
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.plan import Operand
 
 _LEVELS = {
@@ -504,7 +504,7 @@ class SessionStatements:
         arguments: Sequence[tuple[str, Operand | None]],
         named: _Named,
         bound: Sequence[Any],
-        transaction: Transaction,
+        transaction: DDLTransaction,
     ) -> list[Any]:
         """The values of EXECUTE's arguments; the engine is asked for some of them."""
         values: list[Any] = []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique.query.base import Outcome, Statement
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.rewriter import Prepared
 
 _OWN = ("tique", "contextlib")
@@ -62,7 +62,7 @@ def plan_with_variables(
 def run_with_variables(
     statement: Statement,
     data: Mapping[str, pyarrow.Table],
-    transaction: Transaction,
+    transaction: DDLTransaction,
     parameters: Sequence[Any],
 ) -> Outcome:
     """Run a statement whose plan names relations that are given.

@@ -53,7 +53,7 @@ from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
 from tique.query.define.migration import Migration
 from tique.query.define.schema_changes import SchemaChanges
-from tique.query.transaction.transaction import IsolationLevel, Transaction
+from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
     from tique.commit.turns import Contender
     from tique.query.define.temporary import Temporaries
+    from tique.query.transaction.isolation import IsolationLevel
     from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session
@@ -123,7 +124,7 @@ class Database:
         self.is_closed = False
         self.is_new = False
         """Whether this process put tique's schema into it."""
-        self.transactions: dict[int, Transaction] = {}
+        self.transactions: dict[int, DDLTransaction] = {}
         self.abandoned: deque[tuple[Session, Migration | None]] = deque()
         self._left: deque[Session] = deque()
         self.catalog = ManagedCatalog(engine, settings.policy())
@@ -294,10 +295,10 @@ class Database:
         read_only: bool,
         merges: bool,
         contender: Contender,
-        temporaries: Temporaries | None = None,
-        planned_at: int | None = None,
-        begun: float | None = None,
-    ) -> Transaction:
+        temporaries: Temporaries,
+        planned_at: int | None,
+        begun: float | None,
+    ) -> DDLTransaction:
         """Begin a transaction; its connection adds it to the open ones.
 
         Raises
@@ -309,12 +310,13 @@ class Database:
             raise errors.OperationalError("the database was detached from tique")
         if self.committer.is_outdated:
             self.committer.settle()
-        return Transaction(
+        return DDLTransaction(
             self.engine,
             self.catalog,
             self.timeline,
             self.ddl,
             self.alterations,
+            temporaries,
             session,
             isolation,
             locks=self.locks,
@@ -323,7 +325,6 @@ class Database:
             read_only=read_only,
             merges=merges,
             contender=contender,
-            temporaries=temporaries,
             planned_at=planned_at,
             begun=begun,
         )
@@ -332,7 +333,7 @@ class Database:
         """The number of a connection that is being made: 1 for the first."""
         return next(self._connection_numbers)
 
-    def migration(self, transaction: Transaction) -> Migration:
+    def migration(self, transaction: DDLTransaction) -> Migration:
         """The DDL of a transaction that is more than a statement; to be opened."""
         return Migration(self._changes, transaction)
 

@@ -12,7 +12,7 @@ from tique.query.read.snapshot import SnapshotText
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_backends.records import ResultColumn, Row
     from tique_backends.session import Result
     from tique_rewriter.plans.plan import Plan
@@ -65,12 +65,12 @@ class Statement(ABC):
         """Tables, and the privileges on them that the statement needs."""
 
     @abstractmethod
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Execute once; all of it or, if it raises, nothing."""
 
     def run_many(
         self,
-        transaction: Transaction,
+        transaction: DDLTransaction,
         parameter_rows: Iterable[Sequence[Any]],
         *,
         returning: bool = False,

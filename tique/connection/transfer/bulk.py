@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tique.connection.execution import Execution
     from tique.query.base import Outcome
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.schema import Table
 
 
@@ -32,7 +32,9 @@ class BulkStatements:
             self._execution.drop_statement()
             return is_in
 
-    def copy(self, query: str, run: Callable[[Any, Transaction], Outcome]) -> Outcome:
+    def copy(
+        self, query: str, run: Callable[[Any, DDLTransaction], Outcome]
+    ) -> Outcome:
         """Execute a COPY between the application and the engine."""
         with self._execution.guarded():
             statement = self._copy_statement(query)

@@ -17,7 +17,7 @@ from tique_rewriter.schema import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.kinds.define.alter import AlterNothing
     from tique_rewriter.kinds.define.create_as import CreateTableAs
     from tique_rewriter.kinds.define.temporary import CreateTemporary
@@ -38,7 +38,7 @@ class CreateTableStatement(Statement):
     plan: CreateTable
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table."""
         made = NewTable(self.plan.table, self.plan.text)
         transaction.ddl.create_table(
@@ -61,7 +61,7 @@ class CreateTableAsStatement(Statement):
         self._select = SelectStatement(plan.select)
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table with its rows."""
         plan, head = self._create, self._create.head
         table = Table(head.schema, head.name, ())
@@ -93,7 +93,7 @@ class CreateTemporaryStatement(Statement):
         self._select = None if plan.select is None else SelectStatement(plan.select)
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table for this connection; a rollback takes it back."""
         with transaction.statement():
             query = None
@@ -109,7 +109,7 @@ class CreateTemporaryViewStatement(Statement):
     plan: CreateTemporaryView
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the view for this connection; a rollback takes it back."""
         with transaction.statement():
             transaction.temporaries.create_view(transaction, self.plan)
@@ -122,7 +122,7 @@ class DropTemporaryViewsStatement(Statement):
     plan: DropTemporaryViews
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the views; a rollback brings them back."""
         with transaction.statement():
             transaction.temporaries.drop_views(transaction, self.plan.names)
@@ -140,7 +140,7 @@ class DropTableStatement(Statement):
         self.defines = not all(table.is_temporary for table in plan.tables)
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the tables."""
         own = [table for table in self._tables if table.is_temporary]
         managed = [table for table in self._tables if not table.is_temporary]
@@ -161,7 +161,7 @@ class CreateIndexStatement(Statement):
     plan: CreateIndex
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the index."""
         create, table = self.plan, self.plan.table
         is_plain = not create.is_computed and not create.is_unique
@@ -182,7 +182,7 @@ class CreateIndexStatement(Statement):
 
 
 def alter_by(
-    transaction: Transaction,
+    transaction: DDLTransaction,
     table: Table,
     statement: str,
     expect: Callable[[], None] = lambda: None,
@@ -215,7 +215,7 @@ class DropIndexStatement(Statement):
     plan: DropIndex
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the index."""
         drop = self.plan
         with transaction.statement():
@@ -240,7 +240,7 @@ class AlterTableStatement(Statement):
     plan: AlterTable
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Alter the table."""
         plan = self.plan
         if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
@@ -255,6 +255,6 @@ class AlterNothingStatement(Statement):
     plan: AlterNothing
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Do nothing."""
         return Outcome()

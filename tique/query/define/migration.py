@@ -83,7 +83,8 @@ if TYPE_CHECKING:
 
     from tique.query.base import Outcome
     from tique.query.define.migration_savepoints import State
-    from tique.query.transaction.transaction import Savepoint, Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction, Savepoint
+    from tique.query.transaction.transaction import Transaction
     from tique.writes.tickets import Ticket
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -106,7 +107,7 @@ class Migration(SchemaChanges):
         The transaction, which runs by this catalog from now on.
     """
 
-    def __init__(self, changes: SchemaChanges, transaction: Transaction) -> None:
+    def __init__(self, changes: SchemaChanges, transaction: DDLTransaction) -> None:
         super().__init__(
             changes.engine,
             changes.catalog.apart(),
@@ -189,8 +190,8 @@ class Migration(SchemaChanges):
 
     def run(
         self,
-        work: Callable[[Transaction, Sequence[Any]], Outcome],
-        transaction: Transaction,
+        work: Callable[[DDLTransaction, Sequence[Any]], Outcome],
+        transaction: DDLTransaction,
         bound: Sequence[Any],
         *,
         defines: bool,

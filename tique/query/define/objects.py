@@ -27,7 +27,7 @@ from tique_rewriter.kinds.define.views import check_view
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.ddl_plans import (
         CreateMaterialized,
         DefineMacro,
@@ -52,13 +52,13 @@ class DefineObjectsStatement(Statement):
     plan: DefineObjects
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Define it."""
         if self.plan.changed_type is not None:
             return self._rename(transaction, self.plan.changed_type)
         return self._run(transaction)
 
-    def _rename(self, transaction: Transaction, name: str) -> Outcome:
+    def _rename(self, transaction: DDLTransaction, name: str) -> Outcome:
         """Rename a type or a value of it.
 
         Rows in memory and in the log have values by their text, and statements the type by
@@ -83,7 +83,7 @@ class DefineObjectsStatement(Statement):
         return Outcome()
 
     def _run(
-        self, transaction: Transaction, expect: Callable[[], None] = lambda: None
+        self, transaction: DDLTransaction, expect: Callable[[], None] = lambda: None
     ) -> Outcome:
         ddl, session = transaction.ddl, transaction.session
         engine, catalog = transaction.engine, transaction.catalog
@@ -114,7 +114,7 @@ class DefineObjectsStatement(Statement):
         ddl.changes.change(transaction, define, dropped)
         return Outcome()
 
-    def _tables_of(self, transaction: Transaction, name: str) -> list[Table]:
+    def _tables_of(self, transaction: DDLTransaction, name: str) -> list[Table]:
         """The tables whose recent versions have values of a type.
 
         Raises
@@ -144,7 +144,7 @@ class RenameSchemaStatement(Statement):
     plan: RenameSchema
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Rename the schema."""
         with transaction.statement():
             rename_schema(transaction, self.plan)
@@ -157,7 +157,7 @@ class DefineMacroStatement(DefineObjectsStatement):
     plan: DefineMacro
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create it."""
         macro = self.plan
         transaction.engine.check_macro(
@@ -177,7 +177,7 @@ class DefineViewsStatement(Statement):
     plan: DefineViews
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create or drop the views."""
         catalog = transaction.catalog
 
@@ -193,7 +193,7 @@ class DefineViewsStatement(Statement):
         transaction.ddl.changes.change(transaction, define, used)
         return Outcome()
 
-    def _check(self, transaction: Transaction) -> None:
+    def _check(self, transaction: DDLTransaction) -> None:
         """Refuse a view whose query, as the engine has written it, cannot be read."""
         engine = transaction.engine
         views = engine.views(transaction.session)
@@ -211,7 +211,7 @@ class GrantStatement(Statement):
     plan: Grant
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Change the privileges; tables are what they were."""
         transaction.ddl.changes.run_text(transaction, self.plan.text)
         return Outcome()
@@ -224,7 +224,7 @@ class TidyStatement(Statement):
     plan: Tidy
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Have storage tidied.
 
         Raises
@@ -248,7 +248,7 @@ class CreateMaterializedStatement(Statement):
     plan: CreateMaterialized
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the view, without rows; then fill it."""
         create, catalog = self.plan, transaction.catalog
         schema, name = create.name
@@ -280,7 +280,7 @@ class RefreshMaterializedStatement(Statement):
     plan: RefreshMaterialized
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Have the engine compute its rows anew."""
         refresh, catalog = self.plan, transaction.catalog
         # Its number may be another one by now.
@@ -302,7 +302,7 @@ class RefreshMaterializedStatement(Statement):
         return Outcome()
 
 
-def fill(transaction: Transaction, define: Callable[[], Table]) -> None:
+def fill(transaction: DDLTransaction, define: Callable[[], Table]) -> None:
     """Run what gives a materialized view other rows, and manage it under another number."""
     changes, session = transaction.ddl.changes, transaction.session
     changes.expect_possible(transaction)
@@ -315,7 +315,7 @@ def fill(transaction: Transaction, define: Callable[[], Table]) -> None:
     changes.transact(session, change, since)
 
 
-def expect_in_storage(transaction: Transaction, view: Table) -> None:
+def expect_in_storage(transaction: DDLTransaction, view: Table) -> None:
     """Refuse to fill a view from tables that storage has not as the transaction sees them."""
     engine, migration = transaction.engine, transaction.migration
     assert migration is not None

@@ -28,7 +28,7 @@ from tique import errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.ddl_plans import RenameSchema
     from tique_rewriter.schema import Table
 
@@ -40,7 +40,7 @@ def shape_of(table: Table) -> tuple[object, ...]:
 
 
 def rename_type(
-    transaction: Transaction,
+    transaction: DDLTransaction,
     text: str,
     tables: Sequence[Table],
     expect: Callable[[], None],
@@ -61,7 +61,7 @@ def rename_type(
         _make_anew(transaction, text, tables, before=expect)
 
 
-def rename_schema(transaction: Transaction, plan: RenameSchema) -> None:
+def rename_schema(transaction: DDLTransaction, plan: RenameSchema) -> None:
     """Rename a schema with the tables in it.
 
     Raises
@@ -100,7 +100,7 @@ def rename_schema(transaction: Transaction, plan: RenameSchema) -> None:
 
 
 def _make_anew(
-    transaction: Transaction,
+    transaction: DDLTransaction,
     text: str,
     tables: Sequence[Table],
     renamed: Mapping[str, str] = MappingProxyType({}),

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique.store.catalog import ManagedCatalog
     from tique.writes.table import TableWrites
     from tique_backends.engine import Engine
@@ -179,7 +179,7 @@ class Temporaries:
 
     def create(
         self,
-        transaction: Transaction,
+        transaction: DDLTransaction,
         plan: CreateTemporary,
         query: tuple[str, Sequence[Any]] | None,
     ) -> int:
@@ -221,7 +221,9 @@ class Temporaries:
         self._lost.pop(name, None)
         return count
 
-    def _expect_possible(self, transaction: Transaction, kind: str, name: str) -> None:
+    def _expect_possible(
+        self, transaction: DDLTransaction, kind: str, name: str
+    ) -> None:
         # It may have been created since the statement was planned.
         managed = self._definitions.named(None, name)
         if managed is not None or self._definitions.view(None, name) is not None:
@@ -236,7 +238,9 @@ class Temporaries:
                 "other DDL: create it before"
             )
 
-    def create_view(self, transaction: Transaction, plan: CreateTemporaryView) -> None:
+    def create_view(
+        self, transaction: DDLTransaction, plan: CreateTemporaryView
+    ) -> None:
         """Create a view.
 
         Raises
@@ -282,7 +286,7 @@ class Temporaries:
         check_view(self._catalog.with_views(views), self._rules.name, found)
         return found
 
-    def drop_views(self, transaction: Transaction, names: Iterable[str]) -> None:
+    def drop_views(self, transaction: DDLTransaction, names: Iterable[str]) -> None:
         """Drop views."""
         gone = {name.lower() for name in names}
         left = {name: view for name, view in self._views.items() if name not in gone}
@@ -335,7 +339,7 @@ class Temporaries:
             is_temporary=True,
         )
 
-    def drop(self, transaction: Transaction, tables: Iterable[Table]) -> None:
+    def drop(self, transaction: DDLTransaction, tables: Iterable[Table]) -> None:
         """Drop tables; the engine's go when the transaction has ended."""
         gone = {table.id for table in tables}
         left = {n: each for n, each in self._found.items() if each.table.id not in gone}
@@ -346,7 +350,7 @@ class Temporaries:
 
     def _change(
         self,
-        transaction: Transaction,
+        transaction: DDLTransaction,
         tables: dict[str, Temporary],
         views: dict[str, View],
     ) -> None:
@@ -362,14 +366,14 @@ class Temporaries:
 
     # The end of a transaction
 
-    def withdraw(self, transaction: Transaction) -> dict[int, TableWrites]:
+    def withdraw(self, transaction: DDLTransaction) -> dict[int, TableWrites]:
         """Take the writes to temporary tables out of those that are committed."""
         own = {n: w for n, w in transaction.writes.items() if w.table.is_temporary}
         for number in own:
             del transaction.writes[number]
         return own
 
-    def keep(self, transaction: Transaction, own: dict[int, TableWrites]) -> None:
+    def keep(self, transaction: DDLTransaction, own: dict[int, TableWrites]) -> None:
         """Move writes to storage: the others were committed."""
         before = self._history[0][1] if self._history else self._found
         known = {each.table.id for each in before.values()}
@@ -394,7 +398,7 @@ class Temporaries:
 
     def _end_of(
         self,
-        transaction: Transaction,
+        transaction: DDLTransaction,
         each: Temporary,
         writes: TableWrites | None,
         *,
@@ -410,7 +414,7 @@ class Temporaries:
             temporary.empty(transaction.session, each.table)
         self._catalog.add_temporary(each.table)
 
-    def _move(self, transaction: Transaction, writes: TableWrites) -> None:
+    def _move(self, transaction: DDLTransaction, writes: TableWrites) -> None:
         writes.spill(transaction.session)
         temporary.keep(
             transaction.session,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.read.forms import Choice
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.plan import Explain
 
 _COLUMNS = (
@@ -39,7 +39,7 @@ class ExplainStatement(Statement):
         self.needs = statement.needs
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Fill the snapshot forms in and ask the engine for its plan."""
         statement = self._statement
         if not isinstance(
@@ -52,34 +52,24 @@ class ExplainStatement(Statement):
         choices: list[Choice] = []
         transaction.choices = choices
         try:
-            rows, obstacle = self._plans(statement, transaction, parameters)
+            obstacle = None
+            if isinstance(statement, SelectStatement):
+                sql, plans, obstacle = statement.explained(
+                    transaction, parameters, self._options
+                )
+            else:
+                sql, bound = statement.query(transaction, parameters)
+                plans = transaction.session.explain(sql, bound, self._options)
         finally:
             transaction.choices = None
+        rows = [("rewritten statement", sql), *plans]
         rows += dict.fromkeys([choice.shown() for choice in choices])
-        if obstacle is not None and any(c.form is not Form.STORAGE for c in choices):
+        if (
+            obstacle is not None
+            and transaction.engine.capabilities.reads_uncommitted_folds
+            and any(choice.form is not Form.STORAGE for choice in choices)
+        ):
             rows.append(("no uncommitted fold", obstacle))
         if self._analyzes and not isinstance(statement, SelectStatement):
             statement.run(transaction, parameters).close()
         return Outcome(len(rows), _COLUMNS, rows)
-
-    def _plans(
-        self,
-        statement: SelectStatement
-        | ChangeStatement
-        | InsertQueryStatement
-        | MergeStatement,
-        transaction: Transaction,
-        parameters: Sequence[Any],
-    ) -> tuple[list[tuple[str, str]], str | None]:
-        """The statement and its plans, and why a query is in no uncommitted fold."""
-        obstacle = None
-        if isinstance(statement, SelectStatement):
-            sql, plans, obstacle = statement.explained(
-                transaction, parameters, self._options
-            )
-        else:
-            sql, bound = statement.query(transaction, parameters)
-            plans = transaction.session.explain(sql, bound, self._options)
-        if not transaction.engine.capabilities.reads_uncommitted_folds:
-            obstacle = None
-        return [("rewritten statement", sql), *plans], obstacle

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.base import Outcome
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
 
 
 def run_fenced_if_needed(
-    run: Callable[[Transaction, Sequence[Any]], Outcome],
-    transaction: Transaction,
+    run: Callable[[DDLTransaction, Sequence[Any]], Outcome],
+    transaction: DDLTransaction,
     bound: Sequence[Any],
 ) -> Outcome:
     """Run a statement; once more if a row that the snapshot lacks may be at fault."""

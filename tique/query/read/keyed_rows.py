@@ -58,6 +58,13 @@ class KeyedRows(ABC):
     def prepare_scan(self, table: Table) -> TableWrites | None:
         """Bring into the engine the versions that a query over the table must see."""
 
+    def knows(self, table: Table) -> bool:
+        """Whether memory has all versions of a table, and this transaction's own writes."""
+        writes = self.writes.get(table.id)
+        return self.versions(table).is_complete and not (
+            writes is not None and writes.is_staged
+        )
+
     def _forget_rows(self) -> None:
         """Read rows again: those are of another snapshot."""
         self._read.clear()
@@ -199,10 +206,10 @@ class KeyedRows(ABC):
         self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None
     ) -> None:
         """Read the rows that :meth:`row` would ask the engine for, in one statement."""
+        if not self.knows(table):
+            return
         versions = self.versions(table)
         writes = self.writes.get(table.id)
-        if not versions.is_complete or (writes is not None and writes.is_staged):
-            return
         own = writes.rows if writes is not None else {}
         read = columns_to_read(table, needed)
         missing = [

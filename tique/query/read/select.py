@@ -70,10 +70,7 @@ class SelectStatement(Statement):
         None is opened if its rows are in memory, from the uncommitted fold.
         """
         transaction.refresh()
-        found = self._from_uncommitted_fold(transaction, parameters)
-        if found is not None:
-            return _outcome(found)
-        return _outcome(self.ask_engine(transaction, parameters, open_session()))
+        return self.ask(transaction, parameters, open_session)
 
     def rows_here(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -81,15 +78,18 @@ class SelectStatement(Statement):
         """The result, its rows as they are kept; None: the engine has to be asked."""
         return None
 
-    def learn(self, transaction: Transaction, columns: Sequence[ResultColumn]) -> None:
-        """Note the result's columns, which the engine has told."""
-
-    def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def ask(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        open_session: Callable[[], Session] | None = None,
+    ) -> Outcome:
         """Run the query in the snapshot that the transaction has."""
-        found = self._from_uncommitted_fold(transaction, parameters)
-        if found is not None:
-            return _outcome(found)
-        return _outcome(self.ask_engine(transaction, parameters))
+        result = self._from_uncommitted_fold(transaction, parameters)
+        if result is None:
+            session = None if open_session is None else open_session()
+            result = self.ask_engine(transaction, parameters, session)
+        return Outcome(result.row_count, result.columns, result=result)
 
     def ask_engine(
         self,
@@ -363,10 +363,6 @@ class SetVariableStatement(SelectStatement):
         name = transaction.engine.forms.quote(self._name)
         transaction.session.execute(f"SET VARIABLE {name} = ({sql})", bound).close()
         return Outcome()
-
-
-def _outcome(result: Result) -> Outcome:
-    return Outcome(result.row_count, result.columns, result=result)
 
 
 def selecting(plan: Select) -> SelectStatement:

@@ -82,7 +82,9 @@ class SnapshotText:
                     filled[f"{piece.name}{piece.alias}"] = relation + piece.alias
                 elif type(piece) is Label:
                     filled[piece.expression] = self._named(transaction, piece, texts)
-        return [_complete(text, filled) for text in ready], self._bound(parameters)
+        return [_complete(text, filled) for text in ready], parameters[
+            : self._parameters
+        ]
 
     def plain(self, transaction: Transaction, text: Text) -> str:
         """The text over the storage tables and the engine's own relations themselves."""
@@ -142,10 +144,7 @@ class SnapshotText:
                 for other in others
             ]
             sql = f"{join.before}({' UNION ALL '.join(rows)}){join.after}"
-        return sql, self._bound(parameters)
-
-    def _bound(self, parameters: Sequence[Any]) -> Sequence[Any]:
-        return parameters[: self._parameters]
+        return sql, parameters[: self._parameters]
 
 
 class _ViewSource(Source):

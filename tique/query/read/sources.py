@@ -290,12 +290,9 @@ class Source:
 
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
-        versions = transaction.versions(self.table)
-        writes = transaction.writes.get(self.table.id)
         return (
             not self.table.is_keyless
-            and versions.is_complete
-            and not (writes is not None and writes.is_staged)
+            and transaction.knows(self.table)
             and transaction.catalog.buffers(self.table)
         )
 

@@ -106,14 +106,16 @@ def read_again(
     Parameters
     ----------
     transaction
-        One of READ COMMITTED.
+        One of READ COMMITTED: in any other it is run once.
     changes
         Its parts that change rows.
     run
         Runs it.
     """
-    if transaction.migration is not None or all(
-        each.table.is_temporary for each in changes
+    if (
+        transaction.has_one_snapshot
+        or transaction.has_run_ddl
+        or all(each.table.is_temporary for each in changes)
     ):
         return run()
     base, txid = transaction.sequence - 2, transaction.txid

@@ -1,19 +1,23 @@
-"""A transaction: its snapshot, its uncommitted writes, its savepoints."""
+"""A transaction as the statements that read and write rows know it.
+
+With its DDL, its temporary tables and its savepoints it is a
+:class:`~tique.query.transaction.ddl_transaction.DDLTransaction`.
+"""
 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
 from tique import errors
-from tique.query.define.temporary import Temporaries
 from tique.query.read.keyed_rows import KeyedRows
 from tique.query.transaction.constraint_modes import ConstraintModes
+from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.writes.references import References
 from tique.writes.seen import Seen
@@ -32,10 +36,6 @@ if TYPE_CHECKING:
     from tique.commit.lock_keys import LockKey
     from tique.commit.locks import Locks
     from tique.commit.turns import Contender
-    from tique.query.define.altering import Alterations
-    from tique.query.define.ddl import DDL
-    from tique.query.define.migration import Migration
-    from tique.query.define.migration_savepoints import Mark
     from tique.query.read.forms import Choice
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -45,35 +45,6 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
-
-
-class IsolationLevel(Enum):
-    """The supported isolation levels; any other is refused, not weakened."""
-
-    READ_COMMITTED = "READ COMMITTED"
-    SNAPSHOT = "SNAPSHOT"
-
-    @classmethod
-    def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
-        """Return the level of that name; REPEATABLE READ is a synonym of SNAPSHOT.
-
-        Raises
-        ------
-        NotSupportedError
-            For SERIALIZABLE and for anything unknown.
-        """
-        if isinstance(name, cls):
-            return name
-        folded = str(name).upper().replace("_", " ").strip()
-        if folded in ("REPEATABLE READ", "SNAPSHOT ISOLATION"):
-            folded = cls.SNAPSHOT.value
-        try:
-            return cls(folded)
-        except ValueError:
-            known = ", ".join(level.value for level in cls)
-            raise errors.NotSupportedError(
-                f"isolation level {folded!r} is not supported; choose one of: {known}"
-            ) from None
 
 
 _READ_COMMITTED = IsolationLevel.READ_COMMITTED
@@ -95,17 +66,6 @@ class Unchecked(NamedTuple):
     updated: Collection[int]
     deletes: bool
     sequence: int
-
-
-class Savepoint(NamedTuple):
-    """A savepoint: its name, and the number of the last statement before it.
-
-    ``mark`` is that of the engine transaction in which it was set, if there was one.
-    """
-
-    name: str
-    sequence: int
-    mark: Mark | None
 
 
 class _StatementScope:
@@ -130,7 +90,7 @@ class _StatementScope:
     ) -> None:
         transaction = self._transaction
         try:
-            if kind is not None and transaction.migration is None:
+            if kind is not None and not transaction.has_run_ddl:
                 # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
                 # Staged rows went with a connection that is lost: a later use of them
                 # fails. The error to raise is the statement's own.
@@ -158,8 +118,6 @@ class Transaction(KeyedRows):
         The database's managed tables.
     timeline
         The order of commits, in which it begins.
-    ddl, alterations
-        Run its DDL.
     session
         The connection's engine session, which holds the staging tables.
     isolation
@@ -174,8 +132,6 @@ class Transaction(KeyedRows):
         Where wide queries find the snapshot in storage.
     contender
         Its connection, where several want the same rows; None: it waits for no turn.
-    temporaries
-        The connection's temporary tables.
     planned_at
         The version of the definitions by which its only statement was planned, if it begins
         blindly (:mod:`tique.query.write.blind`).
@@ -192,8 +148,6 @@ class Transaction(KeyedRows):
     stays through savepoints and later snapshots.
     """
 
-    migration: Migration | None = None
-    """Its DDL, if it has run any and is more than a statement."""
     defined_at = 0
     """The sequence number after the last statement of DDL."""
     choices: list[Choice] | None = None
@@ -214,8 +168,6 @@ class Transaction(KeyedRows):
         engine: Engine,
         catalog: ManagedCatalog,
         timeline: Timeline,
-        ddl: DDL,
-        alterations: Alterations,
         session: Session,
         isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
         *,
@@ -225,15 +177,12 @@ class Transaction(KeyedRows):
         read_only: bool = False,
         merges: bool = True,
         contender: Contender | None = None,
-        temporaries: Temporaries | None = None,
         planned_at: int | None = None,
         begun: float | None = None,
     ) -> None:
         super().__init__()
         self.engine = engine
         self.catalog = catalog
-        self.ddl = ddl
-        self.alterations = alterations
         self.timeline = timeline
         self.session = session
         self.isolation = isolation
@@ -254,7 +203,6 @@ class Transaction(KeyedRows):
         self.sequence = 0
         self.visible_sequence = 0
         """The last sequence number that a statement's own reads may see."""
-        self.savepoints: list[Savepoint] = []
         self.merges = merges
         self.locks = locks
         self.certifier = certifier
@@ -264,9 +212,6 @@ class Transaction(KeyedRows):
         self.has_locked = False
         """Whether it has decided something by rows that it has locked."""
         self.contender = contender
-        self.temporaries = (
-            temporaries if temporaries is not None else Temporaries(engine, catalog)
-        )
         self.seen = Seen()
         self.met: set[LockKey] = set()
         """Rows that have the keys of rows that the current statement was to insert."""
@@ -335,6 +280,11 @@ class Transaction(KeyedRows):
         return self.isolation is not _READ_COMMITTED
 
     @property
+    @abstractmethod
+    def has_run_ddl(self) -> bool:
+        """Whether it has run DDL, and is more than a statement."""
+
+    @property
     def takes_turns(self) -> bool:
         """Whether its next attempt, once it has lost, has a turn; or it waits in a queue."""
         return self.has_one_snapshot or self.is_single
@@ -346,7 +296,7 @@ class Transaction(KeyedRows):
     def refresh(self) -> None:
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is _READ_COMMITTED:
-            if not self._is_first_statement and self.migration is None:
+            if not self._is_first_statement and not self.has_run_ddl:
                 # Certification needs the versions that are newer than the snapshots of
                 # its writes: λ must not pass these (P3).
                 keeps = self.has_writes
@@ -402,38 +352,6 @@ class Transaction(KeyedRows):
                 sqlstate="25P02",
             )
 
-    def savepoint(self, name: str) -> None:
-        """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
-        self.expect_sound()
-        mark = None if self.migration is None else self.migration.mark()
-        self.savepoints.append(Savepoint(name, self.sequence, mark))
-
-    def rollback_to(self, name: str) -> int:
-        """Undo the statements after the savepoint, which stays; its sequence number."""
-        position = self._find_savepoint(name)
-        savepoint = self.savepoints[position]
-        sequence = savepoint.sequence
-        if self.migration is not None:
-            self.migration.rollback_to(savepoint)
-        self.undo(sequence)
-        self.has_failed = False
-        del self.savepoints[position + 1 :]
-        return sequence
-
-    def release(self, name: str) -> None:
-        """Drop the savepoint and those after it; their statements stay."""
-        self.expect_sound()
-        position = self._find_savepoint(name)
-        if self.migration is not None:
-            self.migration.release(self.savepoints[position])
-        del self.savepoints[position:]
-
-    def _find_savepoint(self, name: str) -> int:
-        for position in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[position].name == name:
-                return position
-        raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
-
     def undo(self, sequence: int) -> None:
         """Undo the writes of statements after ``sequence``, and give their locks back."""
         try:
@@ -449,7 +367,6 @@ class Transaction(KeyedRows):
             self.references.rollback_to(sequence)
             self.modes.rollback_to(sequence)
             self.notifications.rollback_to(sequence)
-            self.temporaries.undo(sequence)
 
     # Reading
 
@@ -500,7 +417,7 @@ class Transaction(KeyedRows):
         return (
             session.is_as_opened
             and session.aside is None
-            and self.migration is None
+            and not self.has_run_ddl
             and not any(self.writes.get(table.id) for table in tables)
         )
 

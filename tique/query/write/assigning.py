@@ -1,4 +1,4 @@
-"""Whether an engine would assign the values that a statement converts.
+"""Assignments: what becomes of a row, and whether an engine would assign converted values.
 
 Values are converted with a CAST (:meth:`Forms.cast`), and an engine may have casts that
 it does not apply on assignment. So before a statement's values are converted for the
@@ -10,10 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tique_rewriter.local.kernel import compile_kernel
+
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from tique.query.transaction.transaction import Transaction
+    from tique_backends.records import Row
+    from tique_rewriter.local.kernel import Evaluator
+    from tique_rewriter.plans.plan import Expression
     from tique_rewriter.schema import Table
 
 
@@ -29,7 +34,7 @@ class Assigned:
         known = self._known
         return known is not None and known.issuperset(_types(transaction, parameters))
 
-    def ask(
+    def check(
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
@@ -37,7 +42,7 @@ class Assigned:
         query: str,
         bound: Sequence[Any],
     ) -> None:
-        """Have the engine check the assignment, as it would do it itself.
+        """Have the engine check the assignment, as it would do it itself, unless it is known.
 
         Parameters
         ----------
@@ -50,6 +55,8 @@ class Assigned:
         bound
             The query's parameters.
         """
+        if self.is_known(transaction, parameters):
+            return
         transaction.session.check_assigned(self._table, positions, query, bound)
         self._known = (self._known or frozenset()).union(
             _types(transaction, parameters)
@@ -60,6 +67,35 @@ def _types(
     transaction: Transaction, parameters: Sequence[Any]
 ) -> Iterator[tuple[int, Hashable]]:
     return enumerate(transaction.session.parameter_types(parameters))
+
+
+def compiled(
+    assignments: Iterable[tuple[int, Expression]],
+    types: Sequence[str],
+    looked_at: Sequence[str],
+) -> list[Evaluator] | None:
+    """Functions for the assigned values, if no engine is needed for any of them.
+
+    ``types`` are those of the table's columns, ``looked_at`` those of the rows that the
+    expressions look at.
+    """
+    found = []
+    for position, expression in assignments:
+        if expression.kernel is None:
+            return None
+        kernel = compile_kernel(expression.kernel, types[position], looked_at)
+        if kernel is None:
+            return None
+        found.append(kernel)
+    return found
+
+
+def with_values(row: Row, positions: Sequence[int], values: Iterable[Any]) -> Row:
+    """The row with other values in these columns."""
+    changed = list(row)
+    for position, value in zip(positions, values, strict=True):
+        changed[position] = value
+    return tuple(changed)
 
 
 _PLACEHOLDER = re.compile(r"\$(\d+)")

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tique.query.base import Outcome, Statement
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
 
 _JUDGEMENTS = frozenset(
     {
@@ -71,7 +71,7 @@ _JUDGEMENTS = frozenset(
 
 
 def run_blindly(
-    statement: Statement, transaction: Transaction, parameters: Sequence[Any]
+    statement: Statement, transaction: DDLTransaction, parameters: Sequence[Any]
 ) -> Outcome:
     """Run a statement in a blind transaction; once more on a snapshot of now, if need be.
 

@@ -21,15 +21,14 @@ from tique.query.base import Outcome
 from tique.query.read.comparing import Compared
 from tique.query.read.sources import KeyReader
 from tique.query.transaction.contested import come_to
-from tique.query.write.assigning import Assigned
+from tique.query.write.assigning import Assigned, compiled, with_values
 from tique.query.write.changes import (
-    BUFFERED_ROWS,
     EVERY_ROW,
     Computed,
     Written,
     buffer_changes,
     dated_columns,
-    exactness,
+    few_rows,
     is_free,
     lacks_value,
     not_held,
@@ -38,16 +37,15 @@ from tique.query.write.changes import (
     write_changes,
 )
 from tique.query.write.constraints import check_buffered
-from tique.query.write.returning import JoinedReturningClause
 from tique.query.write.writing import WritingStatement
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.table import Merge
-from tique_rewriter.local.kernel import NotLocal, compile_kernel
+from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.plans.change_plans import Delete, Update
 from tique_rewriter.plans.plan import ROW_NUMBER, kernel_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tique.query.transaction.transaction import Transaction
     from tique.query.write.changes import Change
@@ -59,18 +57,16 @@ class ChangeStatement(WritingStatement):
     """The common base of UPDATE and DELETE."""
 
     def __init__(self, plan: Update | Delete) -> None:
-        super().__init__(plan, plan.returning)
+        super().__init__(plan, plan.returning, plan.joined_returning)
         table = self._table
         self._source = plan.source
         self._is_bound = plan.is_bound
         self._is_joined = plan.is_joined
         self._qualifier = plan.qualifier
-        self._joined = (
-            None
-            if plan.joined_returning is None
-            else JoinedReturningClause(plan.joined_returning, table, self.text)
-        )
+        self._assignments: Sequence[tuple[int, Text]] = ()
+        """The assigned columns' positions and expressions."""
         self._changed: tuple[int, ...] = ()
+        self._assigned = Assigned(table)
         self._changes_key = False
         self._needed: Sequence[int] | None = None
         """The columns of an old row that a change by key looks at; None: all."""
@@ -82,24 +78,10 @@ class ChangeStatement(WritingStatement):
         ]
         if not all(compared.is_possible for compared in self._compared):
             self._keys = None
-        self._is_exact = exactness(table)
         self._can_be_merged = False
         """Whether a change by key can be computed on any version of its row."""
         self._merged_columns: frozenset[int] = frozenset()
         self._habit = Habit()
-
-    def _check_assigned(
-        self,
-        transaction: Transaction,
-        parameters: Sequence[Any],
-        query: str,
-        bound: Sequence[Any],
-    ) -> None:
-        """Refuse assigned values, which the query computes, if the engine would."""
-
-    @abstractmethod
-    def _new_values(self) -> list[tuple[int, Text]]:
-        """The assigned columns' positions and expressions."""
 
     @abstractmethod
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
@@ -129,11 +111,6 @@ class ChangeStatement(WritingStatement):
         return [*columns, *dated_columns(self._table), *chain.from_iterable(together)]
 
     @override
-    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
-        """Change the rows that the WHERE clause finds in the snapshot."""
-        return self._change(transaction, parameters)
-
-    @override
     def _write_many(
         self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
     ) -> int:
@@ -154,19 +131,24 @@ class ChangeStatement(WritingStatement):
         first = transaction.sequence
         for parameters in parameter_rows:
             transaction.visible_sequence = transaction.sequence
-            changed += self._change(transaction, parameters, check=False).rowcount
+            changed += self._write(transaction, parameters, check=False).rowcount
             transaction.sequence += 2
         writes = transaction.writes_to(self._table)
         check_buffered(transaction, writes, self._changed, first)
         return changed
 
-    def _change(
+    @override
+    def _write(
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
         *,
         check: bool = True,
     ) -> Written:
+        """Change the rows that the WHERE clause finds in the snapshot.
+
+        Without ``check``, the caller has the engine check CHECK and UNIQUE later.
+        """
         writes = transaction.writes_to(self._table)
         if (
             self._keys is not None
@@ -218,7 +200,7 @@ class ChangeStatement(WritingStatement):
         columns = columns_to_read(self._table, needed)
         (source,) = self.text.sources
         rows = source.rows(transaction, parameters, columns)
-        if rows is None or not all(map(self._is_exact, rows)):
+        if rows is None or not self._are_exact(rows):
             return None
         return [(row, self._local_change(row, parameters)) for row in rows]
 
@@ -232,13 +214,8 @@ class ChangeStatement(WritingStatement):
             transaction.writes_to(table).is_staged
         ):
             sql, bound = self.query(transaction, parameters)
-            most = BUFFERED_ROWS + 1
-            result = transaction.session.execute_some(
-                sql, bound, most, wide=self.text.is_wide, of=table
-            )
-            found = result.fetch(most)
-            result.close()
-            if len(found) <= BUFFERED_ROWS:
+            found = few_rows(transaction, table, sql, bound, wide=self.text.is_wide)
+            if found is not None:
                 changes = [self._split(row) for row in found]
                 if all(self._are_exact(change) for change in changes):
                     return self._buffer(transaction, changes, check=check)
@@ -249,7 +226,7 @@ class ChangeStatement(WritingStatement):
     ) -> tuple[str, Sequence[Any]]:
         """The query for old rows, new values and ``more`` items."""
         items, source, bound = self._items(transaction, parameters)
-        values = [items[position] for position, _ in self._new_values()]
+        values = [items[position] for position in self._changed]
         every = [*self._old_items(transaction), *values, *more]
         return f"SELECT {', '.join(every)}{source}", bound
 
@@ -267,18 +244,18 @@ class ChangeStatement(WritingStatement):
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[list[str], str, Sequence[Any]]:
         """The new row's items, the `` FROM …`` part, and the parameters."""
-        assigned = self._new_values()
+        expressions = [text for _, text in self._assignments]
         (source, *texts), bound = self.text.fill(
-            transaction, parameters, self._source, *[text for _, text in assigned]
+            transaction, parameters, self._source, *expressions
         )
-        self._check_assigned(
-            transaction, parameters, f"SELECT {', '.join(texts)}{source}", bound
-        )
+        if texts:
+            query = f"SELECT {', '.join(texts)}{source}"
+            self._assigned.check(transaction, parameters, self._changed, query, bound)
         cast = transaction.engine.forms.cast
         items = self._old_items(transaction)
         values = {
             position: cast(f"({text})", self._table.columns[position].type)
-            for (position, _), text in zip(assigned, texts, strict=True)
+            for position, text in zip(self._changed, texts, strict=True)
         }
         if self._is_joined:
             source = self._once(transaction, values, source, bound)
@@ -286,11 +263,6 @@ class ChangeStatement(WritingStatement):
         for position, value in values.items():
             items[position] = value
         return items, source, bound
-
-    @property
-    @override
-    def _returns(self) -> bool:
-        return self._joined is not None or super()._returns
 
     @override
     def _execute(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -328,7 +300,7 @@ class ChangeStatement(WritingStatement):
         table, session = self._table, transaction.session
         result = session.execute_some(sql, bound, EVERY_ROW, of=table)
         found = result.fetch_all()
-        width = len(table.columns) + len(self._new_values())
+        width = len(table.columns) + len(self._changed)
         changes = [self._split(row[:width]) for row in found]
         is_held = transaction.catalog.buffers(table)
         is_held = is_held and all(self._are_exact(change) for change in changes)
@@ -373,16 +345,10 @@ class ChangeStatement(WritingStatement):
                 )
         return f"{joined}1"
 
-    def _are_exact(self, change: Change) -> bool:
-        """Whether the engine's values, old and new, came unchanged."""
-        return all(row is None or self._is_exact(row) for row in change)
-
     def _split(self, found: Row) -> Change:
         width = len(self._table.columns)
-        new = list(found[:width])
-        for (position, _), value in zip(self._new_values(), found[width:], strict=True):
-            new[position] = value
-        return found[:width], tuple(new)
+        old = found[:width]
+        return old, with_values(old, self._changed, found[width:])
 
     def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Let the engine compute the versions and keep them."""
@@ -423,8 +389,8 @@ class UpdateStatement(ChangeStatement):
         self._assignments = [(i, expression.text) for i, expression in plan.assignments]
         self._changed = tuple(i for i, _ in plan.assignments)
         self._changes_key = plan.changes_key
-        self._assigned = Assigned(plan.table)
-        self._kernels = self._compile(plan)
+        types = self._table.types
+        self._kernels = compiled(plan.assignments, types, types)
         self._needed = self._partial(
             column
             for _, expression in plan.assignments
@@ -457,7 +423,7 @@ class UpdateStatement(ChangeStatement):
         return new
 
     @override
-    def _change(
+    def _write(
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
@@ -469,45 +435,14 @@ class UpdateStatement(ChangeStatement):
         ):
             # Checked even if there is no row to change.
             self._items(transaction, parameters)
-        return super()._change(transaction, parameters, check=check)
-
-    @override
-    def _check_assigned(
-        self,
-        transaction: Transaction,
-        parameters: Sequence[Any],
-        query: str,
-        bound: Sequence[Any],
-    ) -> None:
-        if not self._assigned.is_known(transaction, parameters):
-            self._assigned.ask(transaction, parameters, self._changed, query, bound)
-
-    def _compile(
-        self, plan: Update
-    ) -> list[tuple[int, Callable[[Sequence[Any], Sequence[Any]], Any]]] | None:
-        types = self._table.types
-        kernels = []
-        for position, expression in plan.assignments:
-            if expression.kernel is None:
-                return None
-            kernel = compile_kernel(expression.kernel, types[position], types)
-            if kernel is None:
-                return None
-            kernels.append((position, kernel))
-        return kernels
-
-    @override
-    def _new_values(self) -> list[tuple[int, Text]]:
-        return self._assignments
+        return super()._write(transaction, parameters, check=check)
 
     @override
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
         if self._kernels is None:
             raise NotLocal
-        new = list(row)
-        for position, kernel in self._kernels:
-            new[position] = kernel(row, parameters)
-        return tuple(new)
+        values = [kernel(row, parameters) for kernel in self._kernels]
+        return with_values(row, self._changed, values)
 
 
 class DeleteStatement(ChangeStatement):
@@ -518,10 +453,6 @@ class DeleteStatement(ChangeStatement):
     def __init__(self, plan: Delete) -> None:
         super().__init__(plan)
         self._needed = self._partial(())
-
-    @override
-    def _new_values(self) -> list[tuple[int, Text]]:
-        return []
 
     @override
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:

@@ -121,6 +121,22 @@ def lacks_value(table: Table, row: Row, changed: Iterable[int]) -> bool:
     return any(row[i] is None and table.columns[i].not_null for i in changed)
 
 
+def few_rows(
+    transaction: Transaction,
+    table: Table,
+    query: str,
+    bound: Sequence[Any],
+    *,
+    wide: bool,
+) -> list[Row] | None:
+    """A query's rows, which are the table's; None if there are too many to buffer."""
+    most = BUFFERED_ROWS + 1
+    result = transaction.session.execute_some(query, bound, most, wide=wide, of=table)
+    rows = result.fetch(most)
+    result.close()
+    return rows if len(rows) <= BUFFERED_ROWS else None
+
+
 def write_changes(
     transaction: Transaction,
     table: Table,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique.query.read.sources import Source
-from tique.query.write.assigning import Assigned
+from tique.query.write.assigning import Assigned, compiled, with_values
 from tique.query.write.changes import (
     Computed,
     exactness,
@@ -32,16 +32,16 @@ from tique.query.write.changes import (
     write_changes,
 )
 from tique.query.write.constraints import check_proposed
-from tique.query.write.staged_conflict import StagedConflict, met_twice
+from tique.query.write.staged_conflict import StagedConflict, met_twice, pairs_of
 from tique.store.rows import key_of, lacks, merged
 from tique.writes.table import Merge
-from tique_rewriter.local.kernel import NotLocal, compile_kernel
+from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.plans.change_plans import PROPOSED
 from tique_rewriter.plans.plan import ColumnValue, Reference
 from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from tique.query.read.snapshot import SnapshotText
     from tique.query.transaction.transaction import Transaction
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.writes.table import TableWrites
     from tique_backends.records import Row
-    from tique_rewriter.local.kernel import Evaluator
     from tique_rewriter.plans.change_plans import Conflict, ConflictUpdate
     from tique_rewriter.schema import ComputedKey
 
@@ -235,13 +234,13 @@ class ConflictClause:
         """The rows that the transaction sees under the proposed rows' keys."""
         found = _PresentRows()
         for positions in self._keys:
-            known = _KnownKey(positions)
+            known = _known_key(positions)
             every = dict.fromkeys(key_of(positions, row) for row in proposed)
             keys = [key for key in every if None not in key]
             for start in range(0, len(keys), _AT_ONCE):
                 part = keys[start : start + _AT_ONCE]
                 for row in self._look_up(transaction, positions, part):
-                    known.put(_Present(row, row), 0)
+                    known.put(_Present(row, row))
             found.keys.append(known)
         for key in self._computed_keys:
             found.keys.append(self._look_up_computed(transaction, key, proposed))
@@ -249,8 +248,11 @@ class ConflictClause:
 
     def _look_up_computed(
         self, transaction: Transaction, key: ComputedKey, proposed: Sequence[Row]
-    ) -> _RankedKey:
-        """The rows under values that the engine computes of the proposed rows."""
+    ) -> _PresentKey:
+        """The rows under values that the engine computes of the proposed rows.
+
+        It ranks the values: rows with one value share a rank. An update leaves them as they are.
+        """
         table, forms = self._table, transaction.engine.forms
         columns = [table.columns[i] for i in key.columns]
         pairs = Table("", "", (*columns, Column(_NUMBER, "BIGINT")))
@@ -260,11 +262,12 @@ class ConflictClause:
         )
         stored = self._stored.text(transaction, ())
         sql = forms.computed_matches(table, key, wanted, forms.quote(_NUMBER), stored)
-        ranked = _RankedKey()
+        ranks: dict[int | None, int] = {}
+        ranked = _PresentKey(lambda row, place: ranks.get(place))
         for number, rank, is_there, *row in transaction.session.rows_to_keep(
             sql, of=table
         ):
-            ranked.ranks[number] = rank
+            ranks[number] = rank
             if is_there:
                 ranked.rows.setdefault(rank, _Present(tuple(row), tuple(row)))
         return ranked
@@ -274,12 +277,7 @@ class ConflictClause:
     ) -> Iterator[Row]:
         """The rows under values of one key; whole ones if they may be updated."""
         table = self._table
-        writes = transaction.writes.get(table.id)
-        if (
-            positions != table.primary_key
-            or not transaction.versions(table).is_complete
-            or (writes is not None and writes.is_staged)
-        ):
+        if positions != table.primary_key or not transaction.knows(table):
             yield from self._query(transaction, positions, keys)
             return
         needed = () if self._update is None else None
@@ -308,59 +306,39 @@ class ConflictClause:
         )
 
 
-class _KnownKey:
-    """The existing rows by the values of a key, kept up to date."""
+class _PresentKey:
+    """The existing rows by the values of a key, kept up to date.
 
-    def __init__(self, positions: Sequence[int]) -> None:
-        self._positions = positions
-        self.rows: dict[Key, _Present] = {}
-
-    def under(self, proposed: Row, place: int) -> _Present | None:
-        """The row that has the values of a proposed one; NULL is equal to none."""
-        return self.rows.get(key_of(self._positions, proposed))
-
-    def put(self, present: _Present, place: int) -> None:
-        """Note a row."""
-        key = key_of(self._positions, present.new)
-        if None not in key:
-            self.rows[key] = present
-
-    def replace(self, present: _Present, new: Row) -> None:
-        """Note an update."""
-        self.rows.pop(key_of(self._positions, present.new), None)
-        key = key_of(self._positions, new)
-        if None not in key:
-            self.rows[key] = present
-
-
-class _RankedKey:
-    """The same by numbers of the engine's, which proposed rows with one value share.
-
-    ``ranks`` has them by the places of the rows. An update leaves the values as they are.
+    ``value_of`` gives the value of a row, proposed at a place or updated at none; None: it
+    is equal to none.
     """
 
-    def __init__(self) -> None:
-        self.ranks: dict[int, int] = {}
-        self.rows: dict[int, _Present] = {}
+    def __init__(self, value_of: Callable[[Row, int | None], Hashable]) -> None:
+        self.value_of = value_of
+        self.rows: dict[Hashable, _Present] = {}
 
-    def under(self, proposed: Row, place: int) -> _Present | None:
-        rank = self.ranks.get(place)
-        return None if rank is None else self.rows.get(rank)
+    def put(self, present: _Present, place: int | None = None) -> None:
+        """Note a row."""
+        value = self.value_of(present.new, place)
+        if value is not None:
+            self.rows[value] = present
 
-    def put(self, present: _Present, place: int) -> None:
-        rank = self.ranks.get(place)
-        if rank is not None:
-            self.rows[rank] = present
 
-    def replace(self, present: _Present, new: Row) -> None:
-        return
+def _known_key(positions: Sequence[int]) -> _PresentKey:
+    """Those by the values of columns, of which NULL is equal to none."""
+
+    def value_of(row: Row, place: int | None) -> Key | None:
+        key = key_of(positions, row)
+        return None if None in key else key
+
+    return _PresentKey(value_of)
 
 
 class _PresentRows:
     """The existing rows by each of the clause's keys."""
 
     def __init__(self) -> None:
-        self.keys: list[_KnownKey | _RankedKey] = []
+        self.keys: list[_PresentKey] = []
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -369,7 +347,7 @@ class _PresentRows:
     def under(self, proposed: Row, place: int) -> _Present | None:
         """The row that a proposed one, at this place of all, is in conflict with."""
         for key in self.keys:
-            found = key.under(proposed, place)
+            found = key.rows.get(key.value_of(proposed, place))
             if found is not None:
                 return found
         return None
@@ -381,9 +359,11 @@ class _PresentRows:
 
     def replace(self, present: _Present, new: Row, number: int) -> None:
         """Note an update."""
-        for key in self.keys:
-            key.replace(present, new)
+        values = [key.value_of(present.new, None) for key in self.keys]
         present.new, present.changed_by = new, number
+        for key, value in zip(self.keys, values, strict=True):
+            key.rows.pop(value, None)
+            key.put(present)
 
 
 class _Update:
@@ -395,23 +375,13 @@ class _Update:
         self._text = text
         self._is_exact = exactness(table)
         self._assigned = Assigned(table)
-        self._kernels = _compiled(plan, table)
+        self._kernels = None
+        if not plan.where:
+            self._kernels = compiled(plan.assignments, table.types, table.types * 2)
         self.changed = [position for position, _ in plan.assignments]
         self.can_be_merged = self._kernels is not None and is_free(table, self.changed)
         """Whether an update can be computed on any version of its row."""
-        self._pairs = Table(
-            "",
-            "",
-            (
-                *table.columns,
-                *(
-                    Column(f"{PROPOSED}{i}", c.type, collation=c.collation)
-                    for i, c in enumerate(table.columns)
-                ),
-                Column(_NUMBER, "BIGINT"),
-            ),
-            generated=table.generated,
-        )
+        self._pairs = pairs_of(table, _NUMBER)
 
     def are_proposed(self, columns: Iterable[int]) -> bool:
         """Whether all these columns get the values of the proposed row."""
@@ -457,13 +427,8 @@ class _Update:
         if self._kernels is None:
             raise NotLocal
         pair = row + proposed
-        return self._with(row, [kernel(pair, parameters) for kernel in self._kernels])
-
-    def _with(self, row: Row, values: Sequence[Any]) -> Row:
-        changed = list(row)
-        for (position, _), value in zip(self._plan.assignments, values, strict=True):
-            changed[position] = value
-        return tuple(changed)
+        values = [kernel(pair, parameters) for kernel in self._kernels]
+        return with_values(row, self.changed, values)
 
     def _check_exact(self, rows: Sequence[Row]) -> None:
         if not all(map(self._is_exact, rows)):
@@ -493,35 +458,16 @@ class _Update:
             )
             if self._pairs.generated:
                 source = forms.computed(self._pairs, source)
-            if not self._assigned.is_known(transaction, parameters):
-                self._assigned.ask(
-                    transaction,
-                    parameters,
-                    self.changed,
-                    f"SELECT {', '.join(texts)} FROM {source} AS {plan.qualifier}",
-                    plan.bound(parameters),
-                )
-            sql = f"SELECT {', '.join(items)} FROM {source} AS {plan.qualifier}"
+            relation = f"FROM {source} AS {plan.qualifier}"
+            query = f"SELECT {', '.join(texts)} {relation}"
+            bound = plan.bound(parameters)
+            self._assigned.check(transaction, parameters, self.changed, query, bound)
             found = transaction.session.rows_to_keep(
-                sql + condition, plan.bound(parameters), of=self._table
+                f"SELECT {', '.join(items)} {relation}{condition}",
+                bound,
+                of=self._table,
             )
             for number, *values in found:
-                updated[number] = self._with(pairs[number][0], values)
+                updated[number] = with_values(pairs[number][0], self.changed, values)
         self._check_exact([row for row in updated if row is not None])
         return updated
-
-
-def _compiled(plan: ConflictUpdate, table: Table) -> list[Evaluator] | None:
-    """Functions for the assigned values, of a row with the proposed one after it."""
-    if plan.where:
-        return None
-    types = table.types
-    found = []
-    for position, expression in plan.assignments:
-        if expression.kernel is None:
-            return None
-        kernel = compile_kernel(expression.kernel, types[position], types * 2)
-        if kernel is None:
-            return None
-        found.append(kernel)
-    return found

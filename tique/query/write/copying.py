@@ -103,7 +103,7 @@ class CopyInStatement(Statement):
                 insertion = _insertion(
                     table, range(len(table.columns)), f"SELECT {every} FROM {target}"
                 )
-                outcome = insertion.insert(transaction)
+                outcome = insertion.run_within(transaction, ())
             finally:
                 # The statement's own error is the one to raise.
                 with suppress(EngineError):
@@ -176,4 +176,5 @@ class AppendStatement(Statement):
             names = ", ".join(quote(name) for name in data.column_names)
             query = f"SELECT {names} FROM {relation}"
             with transaction.statement():
-                return _insertion(self._table, self._columns, query).insert(transaction)
+                insertion = _insertion(self._table, self._columns, query)
+                return insertion.run_within(transaction, ())

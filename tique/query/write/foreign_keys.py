@@ -88,7 +88,8 @@ def enforce(transaction: Transaction) -> None:
     RestrictViolation
         A key was given up that a RESTRICT constraint references.
     """
-    _Enforcement(transaction).run()
+    if transaction.unchecked:
+        _Enforcement(transaction).run()
 
 
 def check_deferred(transaction: Transaction, *, is_commit: bool = True) -> None:
@@ -331,10 +332,14 @@ class _Enforcement:
             self._suspect(child, key, given_up)
             return
         transaction = self._transaction
-        if not self._can_hold(child):
+        if not self._catalog.buffers(child):
             deletes = None in given_up.values()
             if action is Action.CASCADE and not deletes:
-                raise _not_through_python(child, key, action)
+                raise errors.NotSupportedError(
+                    f"ON UPDATE {action.value} of the FOREIGN KEY {key.name} is not "
+                    f"supported where {child.qualified_name} has values that do not "
+                    "survive the way through Python"
+                )
             for query in children_queries(transaction, child, key, list(given_up)):
                 self._stage(child, key, action, query)
             self._suspect(child, key, given_up)
@@ -356,13 +361,12 @@ class _Enforcement:
                 child, key, [given_up[key_of(key.columns, row)] for row in rows]
             )
         else:
-            values = [self._substitutes(child, key, action)] * len(rows)
+            texts = self._substitutes(child, key, action)
+            items = ", ".join(f"{text} AS _d{n}" for n, text in enumerate(texts))
+            values = transaction.session.rows_to_keep(f"SELECT {items}") * len(rows)
             # The default may be what is given up.
             self._suspect(child, key, given_up)
         acted.add(rows, key.columns, values, causes)
-
-    def _can_hold(self, child: Table) -> bool:
-        return self._catalog.buffers(child)
 
     def _fitting(
         self, child: Table, key: ForeignKey, values: Iterable[Key | None]
@@ -384,17 +388,8 @@ class _Enforcement:
                     sqlstate="22003",
                 ) from None
 
-    def _substitutes(self, child: Table, key: ForeignKey, action: Action) -> Key:
-        """The values for SET NULL and SET DEFAULT."""
-        items = ", ".join(
-            f"{text} AS _d{n}"
-            for n, text in enumerate(self._substitute_texts(child, key, action))
-        )
-        return self._transaction.session.rows_to_keep(f"SELECT {items}")[0]
-
-    def _substitute_texts(
-        self, child: Table, key: ForeignKey, action: Action
-    ) -> list[str]:
+    def _substitutes(self, child: Table, key: ForeignKey, action: Action) -> list[str]:
+        """Expressions for the values of SET NULL and SET DEFAULT."""
         cast = self._transaction.engine.forms.cast
         texts = []
         for position in key.columns:
@@ -438,8 +433,7 @@ class _Enforcement:
         before = written.sequence - 2 if key.is_deferred else None
         query = orphans(self._transaction, child, key, before=before)
         if action is Action.RESTRICT:
-            first = self._transaction.engine.forms.first_of(query)
-            found = self._transaction.session.rows_to_keep(first)
+            found = _first(self._transaction, query)
             if found:
                 raise _restricted(child, key, key_of(key.columns, found[0]))
             return
@@ -451,10 +445,8 @@ class _Enforcement:
         self, child: Table, key: ForeignKey, written: Unchecked
     ) -> None:
         """Refuse keys that one row gave up and another took: they leave no orphans."""
-        transaction = self._transaction
-        query = taken_over(transaction, child, key, written.sequence)
-        first = transaction.engine.forms.first_of(query)
-        found = transaction.session.rows_to_keep(first)
+        query = taken_over(self._transaction, child, key, written.sequence)
+        found = _first(self._transaction, query)
         if found:
             raise errors.NotSupportedError(
                 f"ON UPDATE {key.on_update.value} of the FOREIGN KEY {key.name} is not "
@@ -473,10 +465,16 @@ class _Enforcement:
         if deletes:
             columns = ()
         else:
-            texts = self._substitute_texts(child, key, action)
+            texts = self._substitutes(child, key, action)
             given = dict(zip(columns, texts, strict=True))
             new = [given.get(i, f"_{i}") for i in range(width)]
         stage_old(transaction, child, query, (), width, new, columns)
+
+
+def _first(transaction: Transaction, query: str) -> list[Row]:
+    """The first row of a query, if it has any."""
+    first = transaction.engine.forms.first_of(query)
+    return transaction.session.rows_to_keep(first)
 
 
 def _check(
@@ -487,9 +485,7 @@ def _check(
 ) -> None:
     """Check references with these values, or all of them."""
     if values is None:
-        found = transaction.session.rows_to_keep(
-            transaction.engine.forms.first_of(orphans(transaction, child, key))
-        )
+        found = _first(transaction, orphans(transaction, child, key))
     else:
         missing = missing_parents(transaction, child, key, list(values))
         if not missing:
@@ -517,13 +513,4 @@ def _restricted(child: Table, key: ForeignKey, values: Key) -> errors.RestrictVi
         table=child.qualified_name,
         key=values,
         diag=concerning(child, constraint_name=key.name),
-    )
-
-
-def _not_through_python(
-    child: Table, key: ForeignKey, action: Action
-) -> errors.NotSupportedError:
-    return errors.NotSupportedError(
-        f"ON UPDATE {action.value} of the FOREIGN KEY {key.name} is not supported where "
-        f"{child.qualified_name} has values that do not survive the way through Python"
     )

@@ -20,15 +20,13 @@ from tique import errors
 from tique.query.read.sources import operand_value
 from tique.query.write.assigning import Assigned
 from tique.query.write.changes import (
-    BUFFERED_ROWS,
     Computed,
     Written,
-    exactness,
+    few_rows,
     stage_query,
     write_changes,
 )
 from tique.query.write.conflict import ConflictClause
-from tique.query.write.foreign_keys import enforce
 from tique.query.write.writing import WritingStatement
 from tique_backends.records import Row
 from tique_rewriter.local.kernel import NotLocal, coercer
@@ -54,7 +52,6 @@ class InsertStatement(WritingStatement):
         super().__init__(plan, plan.returning)
         if plan.conflict is not None and plan.conflict.update is not None:
             self.needs |= {(plan.table, "UPDATE")}
-        self._is_exact = exactness(plan.table)
         self._assigned = Assigned(plan.table)
         self._conflict = (
             None
@@ -67,19 +64,11 @@ class InsertStatement(WritingStatement):
             )
         )
 
-    def _can_buffer(self, transaction: Transaction) -> bool:
-        """Whether the driver can hold the table's rows."""
-        return transaction.catalog.buffers(self._table)
-
-    def _are_exact(self, rows: Sequence[Row]) -> bool:
-        """Whether the engine's values in these rows came unchanged."""
-        return all(map(self._is_exact, rows))
-
     def _converted(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
     ) -> list[Row]:
         """The rows of a query for them; raises NotLocal if they must be staged."""
-        if self._can_buffer(transaction):
+        if transaction.catalog.buffers(self._table):
             rows = transaction.session.rows_to_keep(sql, bound, of=self._table)
             if self._are_exact(rows):
                 return rows
@@ -171,7 +160,7 @@ class InsertRowsStatement(InsertStatement):
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         try:
-            rows = [self._make(transaction, m, parameters) for m in self._makers]
+            rows = self._made_here(transaction, parameters)
             return self._insert(transaction, parameters, rows)
         except NotLocal:
             query = self._query(parameters, transaction)
@@ -186,7 +175,7 @@ class InsertRowsStatement(InsertStatement):
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> list[Row]:
         try:
-            return [self._make(transaction, m, parameters) for m in self._makers]
+            return self._made_here(transaction, parameters)
         except NotLocal:
             return self._converted(transaction, *self._query(parameters, transaction))
 
@@ -224,20 +213,14 @@ class InsertRowsStatement(InsertStatement):
         returning = self._returning
         if self._conflict is None and returning is not None and returning.is_plain:
             try:
-                rows = self._all_rows(transaction, parameter_rows)
+                made, odd = self._made(transaction, parameter_rows)
+                self._add_converted(transaction, parameter_rows, made, odd)
             except NotLocal:
                 return super()._outcomes(transaction, parameter_rows)
+            rows = [row for n in range(len(parameter_rows)) for row in made[n]]
             self._insert(transaction, (), rows)
             return returning.outcomes(transaction, rows, len(self._makers))
         return super()._outcomes(transaction, parameter_rows)
-
-    def _all_rows(
-        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
-    ) -> list[Row]:
-        """The rows for all parameters, in order; raises NotLocal if one must be staged."""
-        made, odd = self._made(transaction, parameter_rows)
-        self._add_converted(transaction, parameter_rows, made, odd)
-        return [row for number in range(len(parameter_rows)) for row in made[number]]
 
     def _made(
         self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
@@ -247,9 +230,7 @@ class InsertRowsStatement(InsertStatement):
         odd: list[int] = []
         for number, parameters in enumerate(parameter_rows):
             try:
-                made[number] = [
-                    self._make(transaction, maker, parameters) for maker in self._makers
-                ]
+                made[number] = self._made_here(transaction, parameters)
             except NotLocal:
                 odd.append(number)
         return made, odd
@@ -269,15 +250,16 @@ class InsertRowsStatement(InsertStatement):
         for number in odd:
             made[number] = list(islice(converted, len(self._makers)))
 
-    def _make(
-        self,
-        transaction: Transaction,
-        maker: RowMaker | None,
-        parameters: Sequence[Any],
-    ) -> Row:
-        if maker is None or not self._can_buffer(transaction):
-            raise NotLocal
-        return maker(parameters)
+    def _made_here(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Row]:
+        """The rows, if no engine is needed for any of them; raises NotLocal."""
+        rows = []
+        for maker in self._makers:
+            if maker is None or not transaction.catalog.buffers(self._table):
+                raise NotLocal
+            rows.append(maker(parameters))
+        return rows
 
     def _query(
         self, parameters: Sequence[Any], transaction: Transaction
@@ -296,7 +278,7 @@ class InsertRowsStatement(InsertStatement):
                 for start in range(0, len(texts), width)
             ]
             query = f"VALUES {', '.join(rows)}"
-            self._assigned.ask(transaction, parameters, range(width), query, bound)
+            self._assigned.check(transaction, parameters, range(width), query, bound)
         types = self._table.types * len(self._rows)
         items = [cast(f"({t})", k) for t, k in zip(texts, types, strict=True)]
         selects = [
@@ -383,19 +365,12 @@ class InsertQueryStatement(InsertStatement):
         """Insert the query's rows: through the buffer if they are few."""
         transaction.writes_to(self._table)
         sql, bound = self.query(transaction, parameters)
-        if self._can_buffer(transaction):
+        if transaction.catalog.buffers(self._table):
             rows = self._few(transaction, sql, bound)
             if rows is not None and self._are_exact(rows):
                 with suppress(NotLocal):
                     return self._insert(transaction, parameters, rows)
         return self._stage(transaction, parameters, sql, bound)
-
-    def insert(self, transaction: Transaction) -> Outcome:
-        """Insert the query's rows, as a part of another statement."""
-        outcome = self._execute(transaction, ())
-        if transaction.unchecked:
-            enforce(transaction)
-        return outcome
 
     def _few(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
@@ -403,13 +378,7 @@ class InsertQueryStatement(InsertStatement):
         """The query's rows; None if there are too many to buffer."""
         if self._conflict is not None:
             return transaction.session.rows_to_keep(sql, bound, of=self._table)
-        most = BUFFERED_ROWS + 1
-        result = transaction.session.execute_some(
-            sql, bound, most, wide=self.text.is_wide, of=self._table
-        )
-        rows = result.fetch(most)
-        result.close()
-        return rows if len(rows) <= BUFFERED_ROWS else None
+        return few_rows(transaction, self._table, sql, bound, wide=self.text.is_wide)
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -428,8 +397,7 @@ class InsertQueryStatement(InsertStatement):
                     f"INSERT INTO {self._table.qualified_name} has {len(columns)} "
                     f"columns but its query returns {width}"
                 )
-        if not self._assigned.is_known(transaction, parameters):
-            self._assigned.ask(transaction, parameters, columns, sql, bound)
+        self._assigned.check(transaction, parameters, columns, sql, bound)
         names = {position: f"_{i}" for i, position in enumerate(columns)}
         items = [
             forms.cast(

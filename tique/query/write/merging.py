@@ -21,12 +21,10 @@ from tique.query.write.changes import (
     EVERY_ROW,
     Staging,
     Written,
-    exactness,
     not_held,
     stage_computed,
     write_changes,
 )
-from tique.query.write.returning import JoinedReturningClause
 from tique.query.write.writing import WritingStatement
 from tique.store.rows import key_of
 from tique_rewriter.plans.change_plans import MergeAction, MergeKind
@@ -54,7 +52,7 @@ class MergeStatement(WritingStatement):
     privileges = ()
 
     def __init__(self, plan: Merge) -> None:
-        super().__init__(plan, None)
+        super().__init__(plan, None, plan.returning)
         self._merge = plan
         table = plan.table
         self.needs |= {
@@ -67,7 +65,6 @@ class MergeStatement(WritingStatement):
             for clause in plan.clauses
             if clause.action is not MergeAction.NOTHING
         }
-        self._is_exact = exactness(table)
         self._assigned = [Assigned(table) for _ in plan.clauses]
         changed = {i for clause in plan.clauses for i, _ in clause.assignments}
         self._changed = tuple(sorted(changed))
@@ -77,16 +74,6 @@ class MergeStatement(WritingStatement):
             if clause.action is MergeAction.UPDATE
             for i, _ in clause.assignments
         }
-        self._joined = (
-            None
-            if plan.returning is None
-            else JoinedReturningClause(plan.returning, table, self.text)
-        )
-
-    @property
-    @override
-    def _returns(self) -> bool:
-        return self._joined is not None
 
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
@@ -112,7 +99,7 @@ class MergeStatement(WritingStatement):
         changes: list[Change] = []
         returned: list[Row] = []
         for row, change in self._once(transaction, found):
-            if not all(each is None or self._is_exact(each) for each in change):
+            if not self._are_exact(change):
                 return self._stage(transaction, parameters), None
             changes.append(change)
             returned.append(row[2 + 2 * width :])
@@ -344,7 +331,7 @@ class MergeStatement(WritingStatement):
         for checked, values in zip(self._assigned, assigned, strict=True):
             if values and not checked.is_known(transaction, parameters):
                 query = f"SELECT {', '.join(values.values())} FROM {relation}"
-                checked.ask(
+                checked.check(
                     transaction,
                     parameters,
                     list(values),

@@ -145,12 +145,10 @@ def missing_parents(
     """Which of these keys no row of the parent has; the others are held."""
     parent = transaction.catalog.parent(key)
     expect_privilege(transaction, parent, "SELECT")
-    writes = transaction.writes.get(parent.id)
     is_local = (
         key.key == parent.primary_key
         and transaction.catalog.buffers(parent)
-        and transaction.versions(parent).is_complete
-        and not (writes is not None and writes.is_staged)
+        and transaction.knows(parent)
     )
     if not is_local:
         return _missing_by_query(transaction, child, parent, key, values)
@@ -165,6 +163,7 @@ def missing_parents(
     if len(keys) > 1:
         transaction.prefetch(parent, keys, ())
     missing = []
+    writes = transaction.writes.get(parent.id)
     own = {} if writes is None else writes.rows
     for given, wanted in zip(values, keys, strict=True):
         if transaction.row(parent, wanted, ()) is None:

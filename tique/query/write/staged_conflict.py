@@ -46,6 +46,17 @@ def met_twice(table: Table) -> errors.CardinalityViolation:
     )
 
 
+def pairs_of(table: Table, *numbers: str) -> Table:
+    """The table of existing rows, each with a proposed one, and of numbers of these names."""
+    proposed = [
+        Column(f"{PROPOSED}{i}", column.type, collation=column.collation)
+        for i, column in enumerate(table.columns)
+    ]
+    counted = [Column(name, "BIGINT") for name in numbers]
+    columns = (*table.columns, *proposed, *counted)
+    return Table("", "", columns, generated=table.generated)
+
+
 class StagedConflict:
     """ON CONFLICT, ready to be applied to the rows of a query."""
 
@@ -59,19 +70,7 @@ class StagedConflict:
         self._assigned = Assigned(table)
         assignments = () if plan.update is None else plan.update.assignments
         self._changed = [position for position, _ in assignments]
-        self._pairs = Table(
-            "",
-            "",
-            (
-                *table.columns,
-                *(
-                    Column(f"{PROPOSED}{i}", c.type, collation=c.collation)
-                    for i, c in enumerate(table.columns)
-                ),
-                *(Column(name, "BIGINT") for name in (_FOUND, _NTH, _ORDER)),
-            ),
-            generated=table.generated,
-        )
+        self._pairs = pairs_of(table, _FOUND, _NTH, _ORDER)
 
     def write(
         self,
@@ -154,7 +153,7 @@ class StagedConflict:
             if not self._assigned.is_known(transaction, bound):
                 query = f"SELECT {', '.join(values)} FROM {source}"
                 query = with_all_parameters(query, len(bound))
-                self._assigned.ask(transaction, bound, self._changed, query, bound)
+                self._assigned.check(transaction, bound, self._changed, query, bound)
             updates = f"CASE WHEN ({where or 'TRUE'}) THEN {_UPDATE} ELSE 0 END"
             for position, text in zip(self._changed, values, strict=True):
                 kind = table.columns[position].type

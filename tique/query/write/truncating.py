@@ -15,7 +15,7 @@ from tique_rewriter.kinds.change.truncate import deletion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tique.query.transaction.transaction import Transaction
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.kinds.change.truncate import Truncate
     from tique_rewriter.schema import Table
 
@@ -35,7 +35,7 @@ class TruncateStatement(Statement):
         self.defines = self.is_held = plan.restarts
 
     @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Delete the rows of all tables, then check what references them."""
         deletes = dict(self._deletes)
         for child in self._referencing(transaction):
@@ -48,12 +48,11 @@ class TruncateStatement(Statement):
         with transaction.statement():
             for delete in deletes.values():
                 delete.write(transaction)
-            if transaction.unchecked:
-                enforce(transaction)
+            enforce(transaction)
         return Outcome()
 
     @staticmethod
-    def _restart(transaction: Transaction, tables: Iterable[int]) -> None:
+    def _restart(transaction: DDLTransaction, tables: Iterable[int]) -> None:
         """Restart the sequences of the tables with these numbers."""
         engine, session = transaction.engine, transaction.session
         changes, known = transaction.ddl.changes, transaction.catalog.by_id()
@@ -66,7 +65,7 @@ class TruncateStatement(Statement):
 
         changes.transact(session, restart)
 
-    def _referencing(self, transaction: Transaction) -> Sequence[Table]:
+    def _referencing(self, transaction: DDLTransaction) -> Sequence[Table]:
         """The tables to empty too, because their constraints reference these.
 
         Raises

@@ -64,8 +64,6 @@ class WithStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Compute all parts, then write the changes."""
         with transaction.statement():
-            if transaction.has_one_snapshot:
-                return self._run_within(transaction, parameters)
             changes = [s for _, s in self._parts if isinstance(s, WritingStatement)]
             return read_again(
                 transaction, changes, lambda: self._run_within(transaction, parameters)
@@ -77,14 +75,10 @@ class WithStatement(Statement):
         try:
             if self._is_one_change:
                 return self._run_alone(transaction, parameters)
-            if transaction.engine.capabilities.changes_in_turn:
-                outcome = self._run_in_turn(transaction, parameters)
-            else:
-                outcome = self._run_at_once(transaction, parameters)
+            outcome = self._run_parts(transaction, parameters)
         finally:
             transaction.relations.clear()
-        if transaction.unchecked:
-            enforce(transaction)
+        enforce(transaction)
         return outcome
 
     def _run_alone(
@@ -97,36 +91,27 @@ class WithStatement(Statement):
             self._query(transaction, member, query, _bound(member, parameters))
         return statement.run_within(transaction, _bound(change, parameters))
 
-    def _run_at_once(
+    def _run_parts(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> Outcome:
+        in_turn = transaction.engine.capabilities.changes_in_turn
         written: list[tuple[WritingStatement, Computed]] = []
         outcome = Outcome()
         for member, statement in self._parts:
             bound = _bound(member, parameters)
             if isinstance(statement, WritingStatement):
                 outcome, computed = self._change(transaction, member, statement, bound)
-                written.append((statement, computed))
+                if in_turn:
+                    _write(transaction, statement, computed)
+                    transaction.visible_sequence = transaction.sequence
+                    transaction.sequence += 2
+                else:
+                    written.append((statement, computed))
             else:
                 outcome = self._query(transaction, member, statement, bound)
         self._check_once(written)
         for statement, computed in written:
             _write(transaction, statement, computed)
-        return outcome
-
-    def _run_in_turn(
-        self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> Outcome:
-        outcome = Outcome()
-        for member, statement in self._parts:
-            bound = _bound(member, parameters)
-            if isinstance(statement, WritingStatement):
-                outcome, computed = self._change(transaction, member, statement, bound)
-                _write(transaction, statement, computed)
-                transaction.visible_sequence = transaction.sequence
-                transaction.sequence += 2
-            else:
-                outcome = self._query(transaction, member, statement, bound)
         return outcome
 
     def _change(

@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from tique.query.base import Outcome, Statement
 from tique.query.transaction.rereading import read_again
-from tique.query.write.changes import not_held
+from tique.query.write.changes import exactness, not_held
 from tique.query.write.foreign_keys import enforce
-from tique.query.write.returning import ReturningClause
+from tique.query.write.returning import JoinedReturningClause, ReturningClause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from tique import errors
     from tique.query.transaction.transaction import Transaction
     from tique.query.write.changes import Computed, Written
+    from tique_backends.records import Row
     from tique_rewriter.plans.change_plans import (
         Delete,
         InsertQuery,
         InsertRows,
+        JoinedReturning,
         Merge,
         Returning,
         Update,
@@ -41,9 +43,11 @@ class WritingStatement(Statement):
         self,
         plan: InsertRows | InsertQuery | Update | Delete | Merge,
         returning: Returning | None,
+        joined: JoinedReturning | None = None,
     ) -> None:
         super().__init__(plan)
         self._table = plan.table
+        self._is_exact = exactness(plan.table)
         # Every such statement looks up keys.
         self.needs |= {(plan.table, name) for name in ("SELECT", *self.privileges)}
         self._returning = (
@@ -51,6 +55,13 @@ class WritingStatement(Statement):
             if returning is None
             else ReturningClause(returning, plan.table, self.text)
         )
+        self._joined = (
+            None
+            if joined is None
+            else JoinedReturningClause(joined, plan.table, self.text)
+        )
+        self._returns = returning is not None or joined is not None
+        """Whether the statement has RETURNING."""
 
     def write(self, transaction: Transaction) -> None:
         """Carry out its writes as a part of another statement, without parameters."""
@@ -66,6 +77,10 @@ class WritingStatement(Statement):
         """Write for every row of parameters; return the number of rows."""
         outcomes = self._outcomes(transaction, parameter_rows)
         return sum(outcome.rowcount for outcome in outcomes)
+
+    def _are_exact(self, rows: Iterable[Row | None]) -> bool:
+        """Whether the engine's values in these rows came unchanged."""
+        return all(map(self._is_exact, filter(None, rows)))
 
     def _execute(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Write, and compute the result of RETURNING."""
@@ -113,17 +128,10 @@ class WritingStatement(Statement):
         """The table that the statement changes."""
         return self._table
 
-    @property
-    def _returns(self) -> bool:
-        """Whether the statement has RETURNING."""
-        return self._returning is not None
-
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Write, and return the result of RETURNING."""
         with transaction.statement():
-            if transaction.has_one_snapshot:
-                return self.run_within(transaction, parameters)
             return read_again(
                 transaction, (self,), lambda: self.run_within(transaction, parameters)
             )
@@ -133,8 +141,7 @@ class WritingStatement(Statement):
     ) -> Outcome:
         """As :meth:`run`, as the last part of a statement that has begun."""
         outcome = self._execute(transaction, parameters)
-        if transaction.unchecked:
-            enforce(transaction)
+        enforce(transaction)
         return outcome
 
     @override
@@ -149,8 +156,6 @@ class WritingStatement(Statement):
         rows = list(parameter_rows)
         run = partial(self._run_many, transaction, rows, returning=returning)
         with transaction.statement():
-            if transaction.has_one_snapshot:
-                return run()
             return read_again(transaction, (self,), run)
 
     def _run_many(
@@ -169,6 +174,5 @@ class WritingStatement(Statement):
                 outcome.more = outcomes[1:]
             else:
                 outcome = Outcome(sum(each.rowcount for each in outcomes))
-        if transaction.unchecked:
-            enforce(transaction)
+        enforce(transaction)
         return outcome
