@@ -504,8 +504,7 @@ class Execution:
             run = partial(_whole, self.cancel, run)
         observer = _observer.observer
         if observer is not None:
-            kind = type(statement).__name__.removesuffix("Statement")
-            run = observer.observed(self._system, kind, run)
+            run = observer.observed(self._system, statement.kind, run)
         shared = self.database.engine.shared
         try:
             if shared is not None:
