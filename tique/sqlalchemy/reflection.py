@@ -8,6 +8,7 @@ driver tells them.
 from __future__ import annotations
 
 from collections import defaultdict
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-    Key = tuple[str | None, str]
+    Place = tuple[str | None, str]
+    Columns = list[tuple[str, list[str]]]
+    """Names of keys or indexes, and of the columns of each."""
+
+
+class Key(Enum):
+    """A kind of key."""
+
+    PRIMARY_KEY = "PRIMARY KEY"
+    UNIQUE = "UNIQUE"
 
 
 class Relation(NamedTuple):
@@ -80,7 +90,7 @@ def _multi(
     doc: str,
     read: Callable[[CatalogReflection, Connection, str | None], Mapping[str, Any]],
     default: Callable[[], Any],
-) -> Callable[..., Iterable[tuple[Key, Any]]]:
+) -> Callable[..., Iterable[tuple[Place, Any]]]:
     """A method that reads something of all tables of a schema, as an Inspector asks."""
 
     def get_multi(
@@ -92,7 +102,7 @@ def _multi(
         scope: ObjectScope,
         kind: ObjectKind,
         **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
+    ) -> Iterable[tuple[Place, Any]]:
         wanted = filter_names, scope, kind
         found = read(self, connection, schema)
         return self.of_tables(connection, schema, wanted, found, default)
@@ -103,6 +113,10 @@ def _multi(
 
 class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
     """A dialect's reflection, by what its subclass reads from the engine's catalog."""
+
+    def initialize(self, connection: Connection) -> None:
+        """Ask the database what it is; PostgreSQL's dialect would ask for more."""
+        DefaultDialect.initialize(self, connection)
 
     # What a subclass reads
 
@@ -122,14 +136,10 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         """Their columns, in their order."""
         raise NotImplementedError
 
-    def primary_keys(
-        self, connection: Connection, schema: str
-    ) -> Mapping[str, dict[str, Any]]:
-        """The PRIMARY KEY of each table that has one."""
-        raise NotImplementedError
-
-    def uniques(self, connection: Connection, schema: str) -> Mapping[str, list[Any]]:
-        """The UNIQUE constraints of each table that has some."""
+    def keys(
+        self, connection: Connection, schema: str, kind: Key
+    ) -> Mapping[str, Columns]:
+        """The keys of each table that has some."""
         raise NotImplementedError
 
     def checks(self, connection: Connection, schema: str) -> Mapping[str, list[Any]]:
@@ -146,6 +156,11 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         found = schema or self.default_schema_name
         assert found is not None
         return found
+
+    def _keys(
+        self, connection: Connection, schema: str | None, kind: Key
+    ) -> Iterable[tuple[str, Columns]]:
+        return self.keys(connection, self._schema(schema), kind).items()
 
     def _names(
         self, connection: Connection, schema: str | None, kind: ObjectKind
@@ -249,7 +264,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         table_names: Collection[str],
         schema: str | None = None,
         **kw: Any,
-    ) -> Iterable[tuple[Key, bool]]:
+    ) -> Iterable[tuple[Place, bool]]:
         """Whether there are tables or views of these names."""
         found = {r.name for r in self.relations(connection, self._schema(schema))}
         return [((schema, name), name in found) for name in table_names]
@@ -261,7 +276,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         wanted: tuple[Collection[str] | None, ObjectScope, ObjectKind],
         found: Mapping[str, Any],
         default: Callable[[], Any],
-    ) -> Iterable[tuple[Key, Any]]:
+    ) -> Iterable[tuple[Place, Any]]:
         """What was read, of the tables and views that are wanted."""
         names, scope, kind = wanted
         for relation in self.relations(connection, self._schema(schema)):
@@ -282,14 +297,20 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
     )
     get_multi_pk_constraint = _multi(
         "PRIMARY KEYs.",
-        lambda self, connection, schema: self.primary_keys(
-            connection, self._schema(schema)
-        ),
+        lambda self, connection, schema: {
+            table: {"name": name, "constrained_columns": columns}
+            for table, [(name, columns)] in self._keys(
+                connection, schema, Key.PRIMARY_KEY
+            )
+        },
         ReflectionDefaults.pk_constraint,
     )
     get_multi_unique_constraints = _multi(
         "UNIQUE constraints.",
-        lambda self, connection, schema: self.uniques(connection, self._schema(schema)),
+        lambda self, connection, schema: {
+            table: [{"name": name, "column_names": columns} for name, columns in keys]
+            for table, keys in self._keys(connection, schema, Key.UNIQUE)
+        },
         ReflectionDefaults.unique_constraints,
     )
     get_multi_check_constraints = _multi(
@@ -330,3 +351,10 @@ def grouped(rows: Iterable[Any]) -> dict[str, list[Any]]:
     for name, *rest in rows:
         found[name].append(rest)
     return found
+
+
+def asked(
+    connection: Connection, query: str, **parameters: Any
+) -> sqlalchemy.Result[Any]:
+    """The rows of a query about the catalog."""
+    return connection.execute(sqlalchemy.text(query), parameters)
