@@ -130,7 +130,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def set_autocommit(self, value: bool) -> None:
         """Change it; not inside a transaction."""
-        await self._worker.run(partial(setattr, self._connection, "autocommit", value))
+        await self._worker.run(partial(self._connection.set_autocommit, value))
 
     @property
     def isolation_level(self) -> str:
@@ -139,9 +139,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def set_isolation_level(self, value: str | IsolationLevel) -> None:
         """Change it; not inside a transaction."""
-        await self._worker.run(
-            partial(setattr, self._connection, "isolation_level", value)
-        )
+        await self._worker.run(partial(self._connection.set_isolation_level, value))
 
     @property
     def read_only(self) -> bool:
@@ -150,7 +148,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def set_read_only(self, value: bool) -> None:
         """Change it; not inside a transaction."""
-        await self._worker.run(partial(setattr, self._connection, "read_only", value))
+        await self._worker.run(partial(self._connection.set_read_only, value))
 
     @property
     def in_transaction(self) -> bool:

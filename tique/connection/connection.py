@@ -10,7 +10,6 @@ from typing_extensions import TypeVar
 
 from tique import errors
 from tique._translation import translating
-from tique.commit.locks import LOCK_TIMEOUT
 from tique.connection.connection_info import ConnectionInfo, Pipeline
 from tique.connection.cursor import Cursor
 from tique.connection.execution import Execution, checked_timeout
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from tique.connection.execution import ExecutionOptions
     from tique.connection.query_text import Query
     from tique.database.database import Database
     from tique.query.transaction.transaction import IsolationLevel
@@ -58,29 +58,12 @@ class Connection(Generic[RowT]):
     def __init__(
         self,
         database: Database,
-        *,
-        isolation_level: IsolationLevel | None,
-        autocommit: bool,
-        paramstyle: str,
+        options: ExecutionOptions,
         row_factory: RowFactory[RowT],
-        merges: bool = True,
-        lock_timeout: float | None = LOCK_TIMEOUT,
-        transactional_ddl: bool = False,
-        python_variables: bool = True,
     ) -> None:
         self.row_factory = row_factory
         self._database = database
-        self._execution = Execution(
-            self,
-            database,
-            isolation=isolation_level,
-            autocommit=autocommit,
-            paramstyle=paramstyle,
-            merges=merges,
-            lock_timeout=lock_timeout,
-            transactional_ddl=transactional_ddl,
-            python_variables=python_variables,
-        )
+        self._execution = Execution(self, database, options)
         users.add(self)
 
     # State
@@ -414,7 +397,10 @@ class Connection(Generic[RowT]):
         It runs while the statement does: it cannot use the connection. An error in it
         is logged by psycopg. DuckDB and MonetDB have no notices.
         """
-        self._execution.add_notice_handler(handler)
+        execution = self._execution
+        with execution.lock:
+            execution.check_usable()
+            execution.notices.add(handler, execution.session)
 
     def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
         """Call a function that :meth:`add_notice_handler` took no more.
@@ -424,7 +410,8 @@ class Connection(Generic[RowT]):
         ValueError
             If it was not added.
         """
-        self._execution.remove_notice_handler(handler)
+        with self._execution.lock:
+            self._execution.notices.remove(handler)
 
     def cancel(self) -> None:
         """Make the statement that runs on this connection fail; from any thread."""

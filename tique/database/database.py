@@ -29,7 +29,7 @@ import logging
 import os
 import threading
 from collections import deque
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
@@ -233,12 +233,9 @@ class Database:
 
     def start(self) -> None:
         """Recover, then serve."""
-        session = self.engine.session()
-        try:
+        with closing(self.engine.session()) as session:
             self.is_new = prepare(self.engine, session)
             restored = self.timeline.open(session)
-        finally:
-            session.close()
         self.checkpointer.note_recovery(restored)
         if restored.moved or restored.failures:
             _recovery.info(
@@ -349,8 +346,7 @@ class Database:
         if self.committer.is_in_doubt:
             # A transaction that begins after this answer sees a commit that it reports.
             self.committer.settle()
-        session = self.engine.session()
-        try:
+        with closing(self.engine.session()) as session:
             # Active transactions are asked for first: a commit after that is found.
             active = any(entry.txid == txid for entry in self.sequencer.active())
             others, last_epoch = self.timeline.epochs()
@@ -364,8 +360,6 @@ class Database:
             if active or txid // TXIDS_PER_EPOCH in others:
                 return "active"
             forgotten = self.engine.forgotten_until(session)
-        finally:
-            session.close()
         is_ours = forgotten < txid < (last_epoch + 1) * TXIDS_PER_EPOCH
         return "aborted" if is_ours else "unknown"
 

@@ -48,7 +48,6 @@ class Relation(NamedTuple):
 
     name: str
     kind: ObjectKind
-    is_temporary: bool = False
     comment: str | None = None
     definition: str | None = None
 
@@ -168,7 +167,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         return [
             relation.name
             for relation in self.relations(connection, self._schema(schema))
-            if relation.kind in kind and not relation.is_temporary
+            if relation.kind in kind
         ]
 
     @sa_reflection.cache
@@ -212,17 +211,6 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         return self._names(connection, schema, ObjectKind.VIEW)
 
     @sa_reflection.cache
-    def get_temp_table_names(
-        self, connection: Connection, schema: str | None = None, **kw: Any
-    ) -> list[str]:
-        """Names of the connection's temporary tables."""
-        return [
-            relation.name
-            for relation in self.relations(connection, self._schema(schema))
-            if relation.is_temporary
-        ]
-
-    @sa_reflection.cache
     def get_view_definition(
         self,
         connection: Connection,
@@ -236,9 +224,11 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
                 return relation.definition
         raise NoSuchTableError(f"{schema}.{view_name}" if schema else view_name)
 
-    def get_temp_view_names(self, connection: Connection, **kw: Any) -> list[str]:
+    def get_temp_table_names(self, connection: Connection, **kw: Any) -> list[str]:
         """None: those of tique are in no catalog."""
         return []
+
+    get_temp_view_names = get_temp_table_names
 
     def get_materialized_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
@@ -280,12 +270,9 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         """What was read, of the tables and views that are wanted."""
         names, scope, kind = wanted
         for relation in self.relations(connection, self._schema(schema)):
-            is_in = (
-                ObjectScope.TEMPORARY if relation.is_temporary else ObjectScope.DEFAULT
-            )
             if (
                 relation.kind in kind
-                and is_in in scope
+                and ObjectScope.DEFAULT in scope
                 and (not names or relation.name in names)
             ):
                 yield (schema, relation.name), found.get(relation.name) or default()

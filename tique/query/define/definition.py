@@ -139,21 +139,21 @@ def drop_temporary_views(plan: DropTemporaryViews, transaction: Transaction) -> 
 class DropTableStatement(Statement):
     """DROP TABLE."""
 
+    plan: DropTable
+
     def __init__(self, plan: DropTable) -> None:
         super().__init__(plan)
-        self._tables = plan.tables
-        self._kind = plan.kind
-        self._cascade = plan.cascade
         self.defines = not all(table.is_temporary for table in plan.tables)
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the tables."""
-        own = [table for table in self._tables if table.is_temporary]
-        managed = [table for table in self._tables if not table.is_temporary]
+        plan = self.plan
+        own = [table for table in plan.tables if table.is_temporary]
+        managed = [table for table in plan.tables if not table.is_temporary]
         if managed:
             transaction.ddl.drop_tables(
-                transaction, managed, kind=self._kind, cascade=self._cascade
+                transaction, managed, kind=plan.kind, cascade=plan.cascade
             )
         if own:
             with transaction.statement():
