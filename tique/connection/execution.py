@@ -43,7 +43,7 @@ from tique.query.read.fences import run_fenced_if_needed
 from tique.query.transaction.contested import come_again
 from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
 from tique.query.transaction.rereading import look_again
-from tique.query.transaction.transaction import IsolationLevel
+from tique.query.transaction.transaction import IsolationLevel, Transaction
 from tique.query.write.blind import run_blindly
 from tique.query.write.foreign_keys import check_deferred
 from tique_backends.concurrency.undisturbed import undisturbed
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
     from tique.database.database import Database
     from tique.query.define.migration import Migration
-    from tique.query.transaction.transaction import Transaction
     from tique.store.catalog import ManagedCatalog
     from tique_backends.session import Session
 
@@ -546,10 +545,19 @@ class Execution:
 
     def begin(self, *, planned_at: int | None = None) -> Transaction:
         """Begin a transaction, blindly if its statement was planned at a known version."""
-        session = self.live_session()
-        transaction = self.database.begin(
+        session, database = self.live_session(), self.database
+        database.make_ready()
+        transaction = Transaction(
+            database.engine,
+            database.catalog,
+            database.timeline,
+            database.ddl,
+            database.alterations,
             session,
             self.controls.isolation or self.isolation,
+            locks=database.locks,
+            certifier=database.certifier,
+            uncommitted=database.uncommitted,
             read_only=self.controls.is_read_only(default=self.sessions.is_read_only),
             merges=self._options.merges,
             contender=self.contender,
@@ -560,9 +568,9 @@ class Execution:
         transaction.is_single = self.commits_each
         transaction.holder = self.number, threading.current_thread().name
         self.transaction = transaction
-        self.database.transactions[transaction.txid] = transaction
+        database.transactions[transaction.txid] = transaction
         if self.contender.begin():
-            self.database.commits.note_retry()
+            database.commits.note_retry()
         if planned_at is None:
             try:
                 come_again(transaction)
@@ -707,12 +715,16 @@ class Execution:
     def cancel(self) -> None:
         """Make the statement fail that runs; from any thread."""
         self.check_usable()
+        self.cancel_waits()
+        self._apart.interrupt()
+        self.session.interrupt()
+
+    def cancel_waits(self) -> None:
+        """Make the open transaction wait for no row lock, nor read a fold, any more."""
         txid = self.txid
         if txid is not None:
             self.database.locks.cancel(txid)
             self.database.uncommitted.interrupt(txid)
-        self._apart.interrupt()
-        self.session.interrupt()
 
     # The end
 

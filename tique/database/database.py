@@ -53,7 +53,6 @@ from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
 from tique.query.define.migration import Migration
 from tique.query.define.schema_changes import SchemaChanges
-from tique.query.transaction.transaction import IsolationLevel, Transaction
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
@@ -70,8 +69,7 @@ from tique_udfs import open_sequencer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tique.commit.turns import Contender
-    from tique.query.define.temporary import Temporaries
+    from tique.query.transaction.transaction import Transaction
     from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session
@@ -283,19 +281,8 @@ class Database:
         with suppress(EngineError, errors.Error):
             self.committer.settle_left()
 
-    def begin(
-        self,
-        session: Session,
-        isolation: IsolationLevel,
-        *,
-        read_only: bool,
-        merges: bool,
-        contender: Contender,
-        temporaries: Temporaries | None = None,
-        planned_at: int | None = None,
-        begun: float | None = None,
-    ) -> Transaction:
-        """Begin a transaction; its connection adds it to the open ones.
+    def make_ready(self) -> None:
+        """Make it ready for a transaction that begins.
 
         Raises
         ------
@@ -306,24 +293,6 @@ class Database:
             raise errors.OperationalError("the database was detached from tique")
         if self.committer.is_outdated:
             self.committer.settle()
-        return Transaction(
-            self.engine,
-            self.catalog,
-            self.timeline,
-            self.ddl,
-            self.alterations,
-            session,
-            isolation,
-            locks=self.locks,
-            certifier=self.certifier,
-            uncommitted=self.uncommitted,
-            read_only=read_only,
-            merges=merges,
-            contender=contender,
-            temporaries=temporaries,
-            planned_at=planned_at,
-            begun=begun,
-        )
 
     def number(self) -> int:
         """The number of a connection that is being made: 1 for the first."""

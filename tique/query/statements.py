@@ -8,13 +8,13 @@ from tique.query.define.definition import (
     CreateTableAsStatement,
     CreateTemporaryStatement,
     DefinitionStatement,
-    DropTableStatement,
     alter_nothing,
     alter_table,
     create_index,
     create_table,
     create_temporary_view,
     drop_index,
+    drop_table,
     drop_temporary_views,
 )
 from tique.query.define.objects import (
@@ -75,7 +75,6 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     change_plans.CopyOut: CopyOutStatement,
     CreateTableAs: CreateTableAsStatement,
     CreateTemporary: CreateTemporaryStatement,
-    ddl_plans.DropTable: DropTableStatement,
     Truncate: TruncateStatement,
     ddl_plans.Tidy: TidyStatement,
     Described: DescribedStatement,
@@ -84,6 +83,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
 
 _DEFINITIONS: dict[type[plan.Plan], Callable[[Any, Transaction], None]] = {
     ddl_plans.CreateTable: create_table,
+    ddl_plans.DropTable: drop_table,
     ddl_plans.CreateIndex: create_index,
     ddl_plans.DropIndex: drop_index,
     AlterTable: alter_table,
@@ -100,15 +100,18 @@ _DEFINITIONS: dict[type[plan.Plan], Callable[[Any, Transaction], None]] = {
 }
 """What one function does, of the plan and the transaction."""
 
-_LASTING_NOTHING = (
-    AlterNothing,
-    ddl_plans.CreateTemporaryView,
-    ddl_plans.DropTemporaryViews,
-)
-"""Those of which nothing outlives the session."""
-
 _HELD = (ddl_plans.CreateMaterialized, ddl_plans.RefreshMaterialized)
 """Those that only a transaction with DDL can run, until its COMMIT."""
+
+
+def _is_lasting(found: plan.Plan) -> bool:
+    """Whether a definition is about what outlives the session."""
+    if isinstance(found, ddl_plans.DropTable):
+        return not all(table.is_temporary for table in found.tables)
+    return not isinstance(
+        found,
+        AlterNothing | ddl_plans.CreateTemporaryView | ddl_plans.DropTemporaryViews,
+    )
 
 
 def executable(found: plan.Plan) -> Statement:
@@ -124,7 +127,7 @@ def executable(found: plan.Plan) -> Statement:
         return DefinitionStatement(
             found,
             define,
-            defines=not isinstance(found, _LASTING_NOTHING),
+            defines=_is_lasting(found),
             is_held=isinstance(found, _HELD),
         )
     return _CLASSES[type(found)](found)

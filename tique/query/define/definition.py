@@ -76,15 +76,16 @@ class CreateTableAsStatement(Statement):
 
     defines = True
 
+    plan: CreateTableAs
+
     def __init__(self, plan: CreateTableAs) -> None:
         super().__init__(plan)
-        self._create = plan
         self._select = SelectStatement(plan.select)
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table with its rows."""
-        plan, head = self._create, self._create.head
+        plan, head = self.plan, self.plan.head
         table = Table(head.schema, head.name, ())
         place = transaction.engine.forms.plain(table)
         with transaction.statement():
@@ -108,9 +109,10 @@ class CreateTableAsStatement(Statement):
 class CreateTemporaryStatement(Statement):
     """CREATE TEMPORARY TABLE, with a list of columns or a query."""
 
+    plan: CreateTemporary
+
     def __init__(self, plan: CreateTemporary) -> None:
         super().__init__(plan)
-        self._create = plan
         self._select = None if plan.select is None else SelectStatement(plan.select)
 
     @override
@@ -120,7 +122,7 @@ class CreateTemporaryStatement(Statement):
             query = None
             if self._select is not None:
                 query = self._select.query(transaction, parameters)
-            count = transaction.temporaries.create(transaction, self._create, query)
+            count = transaction.temporaries.create(transaction, self.plan, query)
         return Outcome(count)
 
 
@@ -136,29 +138,17 @@ def drop_temporary_views(plan: DropTemporaryViews, transaction: Transaction) -> 
         transaction.temporaries.drop_views(transaction, plan.names)
 
 
-class DropTableStatement(Statement):
+def drop_table(plan: DropTable, transaction: Transaction) -> None:
     """DROP TABLE."""
-
-    plan: DropTable
-
-    def __init__(self, plan: DropTable) -> None:
-        super().__init__(plan)
-        self.defines = not all(table.is_temporary for table in plan.tables)
-
-    @override
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Drop the tables."""
-        plan = self.plan
-        own = [table for table in plan.tables if table.is_temporary]
-        managed = [table for table in plan.tables if not table.is_temporary]
-        if managed:
-            transaction.ddl.drop_tables(
-                transaction, managed, kind=plan.kind, cascade=plan.cascade
-            )
-        if own:
-            with transaction.statement():
-                transaction.temporaries.drop(transaction, own)
-        return Outcome()
+    own = [table for table in plan.tables if table.is_temporary]
+    managed = [table for table in plan.tables if not table.is_temporary]
+    if managed:
+        transaction.ddl.drop_tables(
+            transaction, managed, kind=plan.kind, cascade=plan.cascade
+        )
+    if own:
+        with transaction.statement():
+            transaction.temporaries.drop(transaction, own)
 
 
 def create_index(plan: CreateIndex, transaction: Transaction) -> None:
