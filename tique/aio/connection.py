@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from tique._connect import ConnectionOptions
     from tique.connection.connection import Connection
-    from tique.connection.connection_info import ConnectionInfo, Pipeline
-    from tique.connection.foreign_keys import ForeignKey
+    from tique.connection.connection_info import ConnectionInfo, ForeignKey, Pipeline
     from tique.connection.notices import Notice
     from tique.connection.query_text import Query
     from tique.database.status import Status

@@ -10,10 +10,14 @@ from typing_extensions import TypeVar
 
 from tique import errors
 from tique._translation import translating
-from tique.connection.connection_info import ConnectionInfo, Pipeline
+from tique.connection.connection_info import (
+    ConnectionInfo,
+    ForeignKey,
+    Pipeline,
+    foreign_keys,
+)
 from tique.connection.cursor import Cursor
 from tique.connection.execution import Execution, checked_timeout
-from tique.connection.foreign_keys import ForeignKey, foreign_keys
 from tique.connection.functions import trust_function
 from tique.connection.server_cursor import ServerCursor
 from tique.database.database import users

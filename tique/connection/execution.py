@@ -597,25 +597,20 @@ class Execution:
     def commit(self) -> None:
         """Commit the open transaction, if there is one."""
         observer, transaction = _observer.observer, self.transaction
-        if (
-            observer is None
-            or transaction is None
-            or not (transaction.has_writes or transaction.migration)
-        ):
-            self._commit_or_lose()
-            return
-        with observer.commit(self._system, transaction.txid):
-            self._commit_or_lose()
+        if transaction is None:
+            self.end(committed=True)
+        elif observer is None or not (transaction.has_writes or transaction.migration):
+            self._commit_or_lose(transaction)
+        else:
+            with observer.commit(self._system, transaction.txid):
+                self._commit_or_lose(transaction)
 
     @property
     def _system(self) -> str:
         return self.database.engine.capabilities.dialect
 
-    def _commit_or_lose(self) -> None:
-        transaction, locks = self.transaction, self.database.locks
-        if transaction is None:
-            self.end(committed=True)
-            return
+    def _commit_or_lose(self, transaction: Transaction) -> None:
+        locks = self.database.locks
         committed = has_lost = False
         own = self.temporaries.withdraw(transaction) if self.temporaries else {}
         try:
