@@ -18,10 +18,10 @@ from tique.connection.connection_info import (
 )
 from tique.connection.cursor import Cursor
 from tique.connection.execution import Execution, checked_timeout
-from tique.connection.functions import trust_function
 from tique.connection.server_cursor import ServerCursor
 from tique.database.database import users
 from tique.database.status import Status, status
+from tique_rewriter.safety.functions import why_unsafe, why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -384,16 +384,29 @@ class Connection(Generic[RowT]):
         NotSupportedError
             If it cannot be trusted; the message says why.
         """
-        with self._execution.lock:
+        catalog = self._database.catalog
+        with self._execution.lock, translating():
             self._execution.check_usable()
-            with translating():
-                database = self._database
-                trust_function(
-                    database.engine,
-                    database.catalog,
-                    self._execution.live_session(),
-                    name,
+            functions = self._database.engine.functions(self._execution.live_session())
+            found = [
+                function
+                for function in functions
+                if name in (function.signature, function.signature.partition("(")[0])
+            ]
+            if not found:
+                raise errors.ProgrammingError(
+                    f"there is no function {name} of your own; give schema.name, or "
+                    "schema.name(type, …) as PostgreSQL writes it",
+                    sqlstate="42883",
                 )
+            relations = catalog.relations()
+            for function in found:
+                reason = why_unsafe(function) or why_untrusted(function, relations)
+                if reason is not None:
+                    raise errors.NotSupportedError(
+                        f"function {function.signature} cannot be trusted: {reason}"
+                    )
+            catalog.trust(found, functions)
 
     def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
         """Have a function called with each notice of this connection's statements.

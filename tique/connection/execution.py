@@ -37,6 +37,7 @@ from tique.connection.variables import plan_with_variables, run_with_variables
 from tique.database import process
 from tique.database.database import release
 from tique.query.base import Outcome, Statement
+from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tique.database.database import Database
-    from tique.query.define.migration import Migration
     from tique.store.catalog import ManagedCatalog
     from tique_backends.session import Session
 
@@ -132,7 +132,7 @@ class Execution:
         self.temporaries = Temporaries(
             database.engine, database.catalog, options.paramstyle
         )
-        self.planner = Planner(self, database, options.paramstyle, self.temporaries)
+        self.planner = Planner(self, options.paramstyle)
         with translating():
             self.session = database.engine.session()
         self.contender = Contender(database.turns)
@@ -529,7 +529,7 @@ class Execution:
 
     def _migrate(self, transaction: Transaction) -> Migration:
         """Begin the DDL of a transaction."""
-        migration = self.migration = self.database.migration(transaction)
+        migration = self.migration = Migration(self.database.changes, transaction)
         undisturbed(migration.open)
         self.planner.plan_by(migration.catalog)
         return migration

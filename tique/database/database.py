@@ -51,7 +51,6 @@ from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
-from tique.query.define.migration import Migration
 from tique.query.define.schema_changes import SchemaChanges
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
@@ -69,6 +68,7 @@ from tique_udfs import open_sequencer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tique.query.define.migration import Migration
     from tique.query.transaction.transaction import Transaction
     from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
@@ -174,7 +174,7 @@ class Database:
             self.checkpointer,
             self.transactions,
         )
-        self._changes = changes
+        self.changes = changes
         self.ddl = DDL(changes)
         self.alterations = Alterations(changes)
         self.rewriters = {
@@ -297,10 +297,6 @@ class Database:
     def number(self) -> int:
         """The number of a connection that is being made: 1 for the first."""
         return next(self._connection_numbers)
-
-    def migration(self, transaction: Transaction) -> Migration:
-        """The DDL of a transaction that is more than a statement; to be opened."""
-        return Migration(self._changes, transaction)
 
     def outcome(self, txid: int) -> str:
         """The outcome of a transaction (P4).
