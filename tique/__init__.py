@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from tique.aio.cursor import AsyncCursor
     from tique.aio.retry import run_transaction_async
     from tique.connection.connection import Connection
-    from tique.connection.connection_info import ConnectionInfo
+    from tique.connection.connection_info import ConnectionInfo, ForeignKey
     from tique.connection.cursor import Cursor
-    from tique.connection.foreign_keys import ForeignKey
     from tique.connection.notices import Notice
     from tique.database.status import Status
     from tique.query.transaction.isolation import IsolationLevel
@@ -69,7 +68,7 @@ _HOMES = {
     "Connection": "connection.connection",
     "ConnectionInfo": "connection.connection_info",
     "Cursor": "connection.cursor",
-    "ForeignKey": "connection.foreign_keys",
+    "ForeignKey": "connection.connection_info",
     "IsolationLevel": "query.transaction.isolation",
     "Notice": "connection.notices",
     "Status": "database.status",

@@ -10,6 +10,7 @@ from tique import errors
 from tique._translation import translating
 from tique.commit.locks import LOCK_TIMEOUT
 from tique.connection.connection import Connection
+from tique.connection.execution import ExecutionOptions
 from tique.database.database import acquire, release
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.transaction.isolation import IsolationLevel
@@ -147,17 +148,16 @@ def connect(
     with translating():
         database = acquire(location, options)
         try:
-            return Connection(
-                database,
-                isolation_level=level,
+            ways = ExecutionOptions(
+                isolation=level,
                 autocommit=autocommit,
                 merges=conflicts == "column",
                 lock_timeout=lock_timeout,
                 python_variables=python_variables,
                 paramstyle=paramstyle,
-                row_factory=row_factory,
                 transactional_ddl=transactional_ddl,
             )
+            return Connection(database, ways, row_factory)
         except BaseException:
             release(database)
             raise

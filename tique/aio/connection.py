@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from tique._connect import ConnectionOptions
     from tique.connection.connection import Connection
-    from tique.connection.connection_info import ConnectionInfo, Pipeline
-    from tique.connection.foreign_keys import ForeignKey
+    from tique.connection.connection_info import ConnectionInfo, ForeignKey, Pipeline
     from tique.connection.notices import Notice
     from tique.connection.query_text import Query
     from tique.database.status import Status
@@ -130,7 +129,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def set_autocommit(self, value: bool) -> None:
         """Change it; not inside a transaction."""
-        await self._worker.run(partial(setattr, self._connection, "autocommit", value))
+        await self._worker.run(partial(self._connection.set_autocommit, value))
 
     @property
     def isolation_level(self) -> str:
@@ -139,9 +138,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def set_isolation_level(self, value: str | IsolationLevel) -> None:
         """Change it; not inside a transaction."""
-        await self._worker.run(
-            partial(setattr, self._connection, "isolation_level", value)
-        )
+        await self._worker.run(partial(self._connection.set_isolation_level, value))
 
     @property
     def read_only(self) -> bool:
@@ -150,7 +147,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def set_read_only(self, value: bool) -> None:
         """Change it; not inside a transaction."""
-        await self._worker.run(partial(setattr, self._connection, "read_only", value))
+        await self._worker.run(partial(self._connection.set_read_only, value))
 
     @property
     def in_transaction(self) -> bool:

@@ -10,20 +10,24 @@ from typing_extensions import TypeVar
 
 from tique import errors
 from tique._translation import translating
-from tique.commit.locks import LOCK_TIMEOUT
-from tique.connection.connection_info import ConnectionInfo, Pipeline
+from tique.connection.connection_info import (
+    ConnectionInfo,
+    ForeignKey,
+    Pipeline,
+    foreign_keys,
+)
 from tique.connection.cursor import Cursor
 from tique.connection.execution import Execution, checked_timeout
-from tique.connection.foreign_keys import ForeignKey, foreign_keys
-from tique.connection.functions import trust_function
 from tique.connection.server_cursor import ServerCursor
 from tique.database.database import users
 from tique.database.status import Status, status
+from tique_rewriter.safety.functions import why_unsafe, why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from tique.connection.execution import ExecutionOptions
     from tique.connection.query_text import Query
     from tique.database.database import Database
     from tique.query.transaction.isolation import IsolationLevel
@@ -58,29 +62,12 @@ class Connection(Generic[RowT]):
     def __init__(
         self,
         database: Database,
-        *,
-        isolation_level: IsolationLevel | None,
-        autocommit: bool,
-        paramstyle: str,
+        options: ExecutionOptions,
         row_factory: RowFactory[RowT],
-        merges: bool = True,
-        lock_timeout: float | None = LOCK_TIMEOUT,
-        transactional_ddl: bool = False,
-        python_variables: bool = True,
     ) -> None:
         self.row_factory = row_factory
         self._database = database
-        self._execution = Execution(
-            self,
-            database,
-            isolation=isolation_level,
-            autocommit=autocommit,
-            paramstyle=paramstyle,
-            merges=merges,
-            lock_timeout=lock_timeout,
-            transactional_ddl=transactional_ddl,
-            python_variables=python_variables,
-        )
+        self._execution = Execution(self, database, options)
         users.add(self)
 
     # State
@@ -397,16 +384,29 @@ class Connection(Generic[RowT]):
         NotSupportedError
             If it cannot be trusted; the message says why.
         """
-        with self._execution.lock:
+        catalog = self._database.catalog
+        with self._execution.lock, translating():
             self._execution.check_usable()
-            with translating():
-                database = self._database
-                trust_function(
-                    database.engine,
-                    database.catalog,
-                    self._execution.live_session(),
-                    name,
+            functions = self._database.engine.functions(self._execution.live_session())
+            found = [
+                function
+                for function in functions
+                if name in (function.signature, function.signature.partition("(")[0])
+            ]
+            if not found:
+                raise errors.ProgrammingError(
+                    f"there is no function {name} of your own; give schema.name, or "
+                    "schema.name(type, …) as PostgreSQL writes it",
+                    sqlstate="42883",
                 )
+            relations = catalog.relations()
+            for function in found:
+                reason = why_unsafe(function) or why_untrusted(function, relations)
+                if reason is not None:
+                    raise errors.NotSupportedError(
+                        f"function {function.signature} cannot be trusted: {reason}"
+                    )
+            catalog.trust(found, functions)
 
     def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
         """Have a function called with each notice of this connection's statements.
@@ -414,7 +414,10 @@ class Connection(Generic[RowT]):
         It runs while the statement does: it cannot use the connection. An error in it
         is logged by psycopg. DuckDB and MonetDB have no notices.
         """
-        self._execution.add_notice_handler(handler)
+        execution = self._execution
+        with execution.lock:
+            execution.check_usable()
+            execution.notices.add(handler, execution.session)
 
     def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
         """Call a function that :meth:`add_notice_handler` took no more.
@@ -424,7 +427,8 @@ class Connection(Generic[RowT]):
         ValueError
             If it was not added.
         """
-        self._execution.remove_notice_handler(handler)
+        with self._execution.lock:
+            self._execution.notices.remove(handler)
 
     def cancel(self) -> None:
         """Make the statement that runs on this connection fail; from any thread."""

@@ -85,13 +85,8 @@ class Controls:
         if not control.chains:
             end()
             return
-        execution = self._execution
-        if execution.autocommit and not self.is_explicit:
-            raise errors.ProgrammingError(
-                "AND CHAIN needs a transaction: BEGIN first, or turn autocommit off",
-                sqlstate="25P01",
-            )
-        transaction = execution.transaction
+        self._expect_open("AND CHAIN needs")
+        transaction = self._execution.transaction
         isolation, read_only = self.isolation, self.read_only
         if transaction is not None:
             isolation, read_only = transaction.isolation, transaction.read_only
@@ -100,13 +95,15 @@ class Controls:
         self.isolation, self.read_only = isolation, read_only
 
     def _open(self) -> DDLTransaction:
-        execution = self._execution
-        if execution.autocommit and not self.is_explicit:
+        self._expect_open("savepoints need")
+        return self._execution.transaction or self._execution.begin()
+
+    def _expect_open(self, what: str) -> None:
+        if self._execution.commits_each:
             raise errors.ProgrammingError(
-                "savepoints need a transaction: BEGIN first, or turn autocommit off",
+                f"{what} a transaction: BEGIN first, or turn autocommit off",
                 sqlstate="25P01",
             )
-        return execution.transaction or execution.begin()
 
     def _rollback_to(self, name: str) -> None:
         transaction = self._open()

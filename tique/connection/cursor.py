@@ -78,6 +78,7 @@ class Cursor(Generic[RowT]):
         self.row_factory = row_factory
         self._connection = connection
         self._execution = connection._execution
+        self._run = self._execution.run
         self._closed = False
         self._outcome: Outcome | None = None
         self._following: Iterator[Outcome] = _NOTHING
@@ -167,7 +168,7 @@ class Cursor(Generic[RowT]):
         if type(query) is not str:
             query = text_of(query)
         self._reset()
-        self._outcome = self._execution.run(query, parameters)
+        self._outcome = self._run(query, parameters)
         self._query = query, parameters is not None
         return self
 
@@ -286,8 +287,7 @@ class Cursor(Generic[RowT]):
         bool or None
             True if there is one, else None.
         """
-        if self._closed:
-            raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+        self._expect_open()
         outcome = next(self._following, None)
         if outcome is None:
             return None
@@ -335,9 +335,12 @@ class Cursor(Generic[RowT]):
                 raise IndexError("the result has fewer rows")
             skipped -= len(rows)
 
-    def _reset(self) -> None:
+    def _expect_open(self) -> None:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+
+    def _reset(self) -> None:
+        self._expect_open()
         if self._outcome is not None:
             self._give_up()
         self._following = _NOTHING
@@ -361,8 +364,7 @@ class Cursor(Generic[RowT]):
     # Results
 
     def _require_result(self) -> Outcome:
-        if self._closed:
-            raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+        self._expect_open()
         self._execution.check_usable()
         outcome = self._outcome
         if outcome is None or outcome.columns is None:

@@ -123,10 +123,7 @@ class Deadlines:
                 return
             session.expire(expires)
             while True:
-                txid = execution.txid
-                if txid is not None:
-                    execution.database.locks.cancel(txid)
-                    execution.database.uncommitted.interrupt(txid)
+                execution.cancel_waits()
                 if done.wait(_AGAIN):
                     return
 

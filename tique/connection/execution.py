@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +37,12 @@ from tique.connection.variables import plan_with_variables, run_with_variables
 from tique.database import process
 from tique.database.database import release
 from tique.query.base import Outcome, Statement
+from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
 from tique.query.transaction.contested import come_again
+from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
 from tique.query.transaction.rereading import look_again
@@ -59,10 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tique.database.database import Database
-    from tique.query.define.migration import Migration
-    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique.store.catalog import ManagedCatalog
-    from tique_backends.records import Notice
     from tique_backends.session import Session
 
 logger = logging.getLogger("tique.commit")
@@ -79,6 +79,19 @@ def checked_timeout(value: float | None) -> float | None:
     return value
 
 
+@dataclass(frozen=True)
+class ExecutionOptions:
+    """How a connection runs statements: the options of :func:`tique.connect`."""
+
+    isolation: IsolationLevel | None
+    autocommit: bool
+    paramstyle: str
+    merges: bool
+    lock_timeout: float | None
+    transactional_ddl: bool
+    python_variables: bool
+
+
 class Execution:
     """Runs the statements of one connection, one at a time, under its lock.
 
@@ -86,41 +99,41 @@ class Execution:
     ----------
     owner
         The connection; what is left open is abandoned when it is gone.
+    database
+        Its database.
+    options
+        Its options.
     """
 
     def __init__(
         self,
         owner: object,
         database: Database,
-        *,
-        isolation: IsolationLevel | None,
-        autocommit: bool,
-        paramstyle: str,
-        merges: bool,
-        lock_timeout: float | None,
-        transactional_ddl: bool,
-        python_variables: bool,
+        options: ExecutionOptions,
     ) -> None:
+        self._options = options
         capabilities = database.engine.capabilities
-        self._reads_variables = python_variables and capabilities.reads_variables
-        self.lock_timeout = checked_timeout(lock_timeout)
+        self._reads_variables = (
+            options.python_variables and capabilities.reads_variables
+        )
+        self.lock_timeout = checked_timeout(options.lock_timeout)
         self.deadlines = Deadlines(self)
         self._overdue: str | None = None
         """The setting by which the connection was closed."""
-        self._merges = merges
-        self._transactional_ddl = transactional_ddl
         self.database = database
         self.number = database.number()
-        self.isolation = isolation or IsolationLevel.SNAPSHOT
-        self.autocommit = autocommit
+        self.isolation = options.isolation or IsolationLevel.SNAPSHOT
+        self.autocommit = options.autocommit
         self.lock: Any = threading.RLock()
         self._process = process.current()
         self.transaction: DDLTransaction | None = None
         """The open one."""
         self.migration: Migration | None = None
         """Its DDL."""
-        self.temporaries = Temporaries(database.engine, database.catalog, paramstyle)
-        self.planner = Planner(self, database, paramstyle, self.temporaries)
+        self.temporaries = Temporaries(
+            database.engine, database.catalog, options.paramstyle
+        )
+        self.planner = Planner(self, options.paramstyle)
         with translating():
             self.session = database.engine.session()
         self.contender = Contender(database.turns)
@@ -129,10 +142,10 @@ class Execution:
         self._apart = Apart(database)
         self.sessions = SessionStatements(self)
         self.bulk = BulkStatements(self)
-        self._notices = Notices()
+        self.notices = Notices()
         try:
             with translating():
-                self._obey(isolation)
+                self._obey(options.isolation)
         except BaseException:
             self.session.close()
             raise
@@ -222,35 +235,32 @@ class Execution:
             return TransactionStatus.INTRANS
         return TransactionStatus.IDLE
 
-    def set_autocommit(self, value: bool) -> None:
-        """Change it, outside of transactions."""
+    @contextmanager
+    def _outside(self, what: str) -> Iterator[None]:
+        """Change something of the connection, which is refused inside a transaction."""
         with self.guarded():
             if self.in_transaction:
                 raise errors.ProgrammingError(
-                    "autocommit cannot change inside a transaction", sqlstate="25001"
+                    f"{what} cannot change inside a transaction", sqlstate="25001"
                 )
+            yield
+
+    def set_autocommit(self, value: bool) -> None:
+        """Change it, outside of transactions."""
+        with self._outside("autocommit"):
             # Its settings are as if they had been committed each.
             self.sessions.settings.end(committed=True)
             self.autocommit = value
 
     def set_isolation(self, value: str | IsolationLevel) -> None:
         """Change the level of the transactions to come, outside of transactions."""
-        with self.guarded():
-            if self.in_transaction:
-                raise errors.ProgrammingError(
-                    "the isolation level cannot change inside a transaction",
-                    sqlstate="25001",
-                )
+        with self._outside("the isolation level"):
             self.isolation = IsolationLevel.parse(value)
             self.sessions.settings.note(DEFAULT_ISOLATION, self.isolation.value)
 
     def set_read_only(self, value: bool) -> None:
         """Change whether transactions to come are read-only, outside of transactions."""
-        with self.guarded():
-            if self.in_transaction:
-                raise errors.ProgrammingError(
-                    "read_only cannot change inside a transaction", sqlstate="25001"
-                )
+        with self._outside("read_only"):
             self.sessions.is_read_only = value
             self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
 
@@ -265,17 +275,6 @@ class Execution:
             self.drop_statement()
             return catalog
 
-    def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
-        """Call it with each notice of the statements."""
-        with self.lock:
-            self.check_usable()
-            self._notices.add(handler, self.session)
-
-    def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
-        """Call it no more."""
-        with self.lock:
-            self._notices.remove(handler)
-
     # Statements
 
     def run(self, query: str, parameters: Any) -> Outcome:
@@ -289,13 +288,8 @@ class Execution:
         with self.lock:
             if not self._finalizer.alive or self._process != process.current():
                 self.check_usable()
-            commits = self.commits_each
-            try:
-                return self._run_once(query, parameters, blindly=commits)
-            except errors.SerializationError:
-                if not commits:
-                    raise
-            return self._run_again(lambda: self._run_once(query, parameters))
+            run = partial(self._run_once, query, parameters)
+            return self._run_until_won(run, partial(run, blindly=self.commits_each))
 
     def _run_once(
         self, query: str, parameters: Any, *, blindly: bool = False
@@ -316,18 +310,17 @@ class Execution:
             if statement is None:
                 return self._run_other(prepared.plan, bound)
             return self.run_in_transaction(statement, bound, statement.run)
-        except (EngineError, RewriteError) as error:
-            process.park_if_exiting()
-            self.drop_statement()
-            raise self._translated(error) from error
         except Exception as error:
             self._expected(error, query)
             raise
 
     def _expected(self, error: Exception, query: str) -> None:
-        """Raise an InternalError in place of an unforeseen exception."""
+        """Raise an error of PEP 249 in place of another one: an unforeseen is internal."""
         # When the interpreter ends, a module that is imported then raises RuntimeError.
         process.park_if_exiting()
+        if isinstance(error, EngineError | RewriteError):
+            self.drop_statement()
+            raise self._translated(error) from error
         fault = unexpected(error, query)
         if fault is not None:
             self.drop_statement()
@@ -338,7 +331,7 @@ class Execution:
         isolation = self.controls.isolation or self.isolation
         if (
             isolation is not IsolationLevel.SNAPSHOT
-            or not self._merges
+            or not self._options.merges
             or self.transaction is not None
         ):
             return None
@@ -391,11 +384,19 @@ class Execution:
         run = partial(run_with_variables, statement, data)
         return self.run_in_transaction(statement, bound, run)
 
-    def _run_again(self, run: Callable[[], Outcome]) -> Outcome:
-        """Run a statement that is a transaction of its own, and lost, until it wins.
+    def _run_until_won(
+        self, run: Callable[[], Outcome], first: Callable[[], Outcome]
+    ) -> Outcome:
+        """Run a statement; if it is a transaction of its own, and lost, until it wins.
 
         The application has seen nothing of the attempts that lost (P6).
         """
+        commits = self.commits_each
+        try:
+            return first()
+        except errors.SerializationError:
+            if not commits:
+                raise
         latest = time.monotonic() + _TRIES_FOR
         while True:
             try:
@@ -411,16 +412,9 @@ class Execution:
     ) -> Outcome:
         """Run a statement once for every row of parameters, as one statement."""
         rows = list(parameter_rows)
+        run = partial(self._run_many_once, query, rows, returning=returning)
         with self.lock:
-            commits = self.commits_each
-            try:
-                return self._run_many_once(query, rows, returning=returning)
-            except errors.SerializationError:
-                if not commits:
-                    raise
-            return self._run_again(
-                lambda: self._run_many_once(query, rows, returning=returning)
-            )
+            return self._run_until_won(run, run)
 
     def _run_many_once(
         self, query: str, parameter_rows: Sequence[Any], *, returning: bool
@@ -449,10 +443,6 @@ class Execution:
             except errors.Error:
                 self.drop_statement()
                 raise
-            except (EngineError, RewriteError) as error:
-                process.park_if_exiting()
-                self.drop_statement()
-                raise self._translated(error) from error
             except Exception as error:
                 self._expected(error, query)
                 raise
@@ -504,8 +494,7 @@ class Execution:
             run = partial(_whole, self.cancel, run)
         observer = _observer.observer
         if observer is not None:
-            kind = type(statement).__name__.removesuffix("Statement")
-            run = observer.observed(self._system, kind, run)
+            run = observer.observed(self._system, statement.kind, run)
         shared = self.database.engine.shared
         try:
             if shared is not None:
@@ -537,11 +526,11 @@ class Execution:
         """Whether DDL is a part of the transaction."""
         if self.controls.is_explicit:
             return True
-        return self._transactional_ddl and not self.autocommit
+        return self._options.transactional_ddl and not self.autocommit
 
     def _migrate(self, transaction: DDLTransaction) -> Migration:
         """Begin the DDL of a transaction."""
-        migration = self.migration = self.database.migration(transaction)
+        migration = self.migration = Migration(self.database.changes, transaction)
         undisturbed(migration.open)
         self.planner.plan_by(migration.catalog)
         return migration
@@ -557,23 +546,32 @@ class Execution:
 
     def begin(self, *, planned_at: int | None = None) -> DDLTransaction:
         """Begin a transaction, blindly if its statement was planned at a known version."""
-        session = self.live_session()
-        transaction = self.database.begin(
+        session, database = self.live_session(), self.database
+        database.make_ready()
+        transaction = DDLTransaction(
+            database.engine,
+            database.catalog,
+            database.timeline,
+            database.ddl,
+            database.alterations,
+            self.temporaries,
             session,
             self.controls.isolation or self.isolation,
+            locks=database.locks,
+            certifier=database.certifier,
+            uncommitted=database.uncommitted,
             read_only=self.controls.is_read_only(default=self.sessions.is_read_only),
-            merges=self._merges,
+            merges=self._options.merges,
             contender=self.contender,
-            temporaries=self.temporaries,
             planned_at=planned_at,
             begun=self.controls.begun,
         )
         transaction.is_single = self.commits_each
         transaction.holder = self.number, threading.current_thread().name
         self.transaction = transaction
-        self.database.transactions[transaction.txid] = transaction
+        database.transactions[transaction.txid] = transaction
         if self.contender.begin():
-            self.database.commits.note_retry()
+            database.commits.note_retry()
         if planned_at is None:
             try:
                 come_again(transaction)
@@ -592,7 +590,7 @@ class Execution:
                 self.temporaries.lose("its connection to the engine was lost")
                 self.temporaries.forget_engine()
             self.session = self.database.engine.session()
-            self._notices.follow(self.session)
+            self.notices.follow(self.session)
             settings.is_unsure = True
             self.sessions.give_all()
         return self.session
@@ -600,32 +598,25 @@ class Execution:
     def commit(self) -> None:
         """Commit the open transaction, if there is one."""
         observer, transaction = _observer.observer, self.transaction
-        if (
-            observer is None
-            or transaction is None
-            or not (transaction.has_writes or transaction.migration)
-        ):
-            self._commit_or_lose()
-            return
-        with observer.commit(self._system, transaction.txid):
-            self._commit_or_lose()
+        if transaction is None:
+            self.end(committed=True)
+        elif observer is None or not (transaction.has_writes or transaction.migration):
+            self._commit_or_lose(transaction)
+        else:
+            with observer.commit(self._system, transaction.txid):
+                self._commit_or_lose(transaction)
 
     @property
     def _system(self) -> str:
         return self.database.engine.capabilities.dialect
 
-    def _commit_or_lose(self) -> None:
-        transaction, locks = self.transaction, self.database.locks
+    def _commit_or_lose(self, transaction: DDLTransaction) -> None:
+        locks = self.database.locks
         committed = has_lost = False
-        own = {}
-        if self.temporaries and transaction is not None:
-            own = self.temporaries.withdraw(transaction)
+        own = self.temporaries.withdraw(transaction) if self.temporaries else {}
         try:
-            if transaction is not None:
-                transaction.expect_sound()
-            if transaction is not None and (
-                transaction.has_writes or transaction.migration is not None
-            ):
+            transaction.expect_sound()
+            if transaction.has_writes or transaction.migration is not None:
                 if transaction.deferred:
                     with translating():
                         check_deferred(transaction)
@@ -647,16 +638,15 @@ class Execution:
                     with translating():
                         undisturbed(migration.commit)
             committed = True
-            if transaction is not None:
-                transaction.notifications.send(transaction.session)
-            if self.temporaries and transaction is not None:
+            transaction.notifications.send(transaction.session)
+            if self.temporaries:
                 self.temporaries.keep(transaction, own)
         except RuntimeError:
             process.park_if_exiting()
             raise
         except errors.Error as error:
             process.park_if_exiting()
-            if isinstance(error, errors.SerializationError) and transaction is not None:
+            if isinstance(error, errors.SerializationError):
                 has_lost = transaction.takes_turns
                 self.database.commits.note_conflict()
                 # No key: its values are the application's (P11).
@@ -677,9 +667,8 @@ class Execution:
                     self.database.hot_keys.note_conflict(error.table, error.key)
             raise
         finally:
-            if transaction is not None:
-                transaction.writes.update(own)
-                locks.leave(transaction.txid)
+            transaction.writes.update(own)
+            locks.leave(transaction.txid)
             self.end(committed=committed, has_lost=has_lost)
             if has_lost:
                 self.contender.wait()
@@ -722,12 +711,16 @@ class Execution:
     def cancel(self) -> None:
         """Make the statement fail that runs; from any thread."""
         self.check_usable()
+        self.cancel_waits()
+        self._apart.interrupt()
+        self.session.interrupt()
+
+    def cancel_waits(self) -> None:
+        """Make the open transaction wait for no row lock, nor read a fold, any more."""
         txid = self.txid
         if txid is not None:
             self.database.locks.cancel(txid)
             self.database.uncommitted.interrupt(txid)
-        self._apart.interrupt()
-        self.session.interrupt()
 
     # The end
 

@@ -20,9 +20,7 @@ from tique_rewriter.plans.plan import TransactionControl
 
 if TYPE_CHECKING:
     from tique.connection.execution import Execution
-    from tique.database.database import Database
     from tique.query.base import Statement
-    from tique.query.define.temporary import Temporaries
     from tique.store.catalog import ManagedCatalog
     from tique_rewriter import Prepared, Rewriter
 
@@ -35,27 +33,17 @@ class Planner:
     Parameters
     ----------
     execution
-        What runs them.
-    database
-        Its database.
+        What runs them, in its database, with its temporary tables.
     paramstyle
         PEP 249's, of the connection's statements.
-    temporaries
-        The connection's temporary tables.
     """
 
-    def __init__(
-        self,
-        execution: Execution,
-        database: Database,
-        paramstyle: str,
-        temporaries: Temporaries,
-    ) -> None:
+    def __init__(self, execution: Execution, paramstyle: str) -> None:
         self._execution = execution
-        self._database = database
+        self._database = database = execution.database
         self._is_shared = database.timeline.is_shared
         self._paramstyle = paramstyle
-        self._temporaries = temporaries
+        self._temporaries = execution.temporaries
         self._catalog = database.catalog
         self._without_temporaries = database.rewriters[paramstyle]
         self._follows = database.engine.follows_path

@@ -171,7 +171,7 @@ class Portals:
             return Outcome(len(rows))
         return Outcome(len(rows), portal.outcome.columns, rows)
 
-    def close(self, plan: CloseCursor) -> Outcome:
+    def close(self, plan: CloseCursor) -> None:
         """Close one cursor, or all."""
         if plan.name is None:
             self.close_all()
@@ -179,7 +179,6 @@ class Portals:
             raise _no_cursor(plan.name)
         else:
             portal.outcome.close()
-        return Outcome()
 
     def close_all(self) -> None:
         """Close all cursors."""

@@ -8,7 +8,6 @@ from typing_extensions import override
 
 from tique import errors
 from tique.connection.cursor import Cursor, RowT
-from tique.connection.query_text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,27 +42,12 @@ class ServerCursor(Cursor[RowT]):
         super().__init__(connection, row_factory)
         self.name = name
         self.itersize = 100
+        self._run = self._execution.run_apart
 
     @property
     @override
     def _piece(self) -> int:
         return self.itersize
-
-    @override
-    def execute(
-        self,
-        query: Query,
-        parameters: Any = None,
-        *,
-        prepare: bool | None = None,
-        binary: bool | None = None,
-    ) -> Self:
-        """Execute a query; its rows stay in the engine until they are fetched."""
-        query = text_of(query)
-        self._reset()
-        self._outcome = self._execution.run_apart(query, parameters)
-        self._query = query, parameters is not None
-        return self
 
     @override
     def executemany(

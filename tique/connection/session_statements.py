@@ -117,7 +117,7 @@ class SessionStatements:
         self._prepared: dict[str, _Named] = {}
         portals = execution.portals
         self._handlers: dict[
-            type[SessionPlan], Callable[[Any, Sequence[Any]], Outcome]
+            type[SessionPlan], Callable[[Any, Sequence[Any]], Outcome | None]
         ] = {
             SetSetting: self._set,
             SetCharacteristics: self._set_characteristics,
@@ -165,16 +165,15 @@ class SessionStatements:
 
     def run(self, plan: SessionPlan, bound: Sequence[Any]) -> Outcome:
         """Carry out the statement."""
-        return self._handlers[type(plan)](plan, bound)
+        return self._handlers[type(plan)](plan, bound) or Outcome()
 
-    def _nothing(self, plan: Nothing, bound: Sequence[Any]) -> Outcome:
+    def _nothing(self, plan: Nothing, bound: Sequence[Any]) -> None:
         """Ask the engine for nothing, which fails if it is not there."""
         self._execution.live_session().execute("SELECT 1").fetch_all()
-        return Outcome()
 
     # Settings
 
-    def _set(self, plan: SetSetting, bound: Sequence[Any]) -> Outcome:
+    def _set(self, plan: SetSetting, bound: Sequence[Any]) -> None:
         rules = self._rules
         name = rules.name(plan.name)
         self._check_scope(name, plan.scope)
@@ -182,21 +181,20 @@ class SessionStatements:
             values = plan.values
             path = None if values is None else (rules.path_text(name, values),)
             self._change(SEARCH_PATH, path, is_local=plan.scope is Scope.LOCAL)
-            return Outcome()
+            return
         if name in (DEFAULT_ISOLATION, DEFAULT_READ_ONLY):
             self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
-            return Outcome()
+            return
         if self._is_there(name, plan.values):
-            return Outcome()
+            return
         rules.check(name, plan.values)
         if name in rules.fixed:
-            return Outcome()
+            return
         if rules.instance.fullmatch(name):
             value = None if plan.values is None else ", ".join(plan.values)
             self._execution.session.assign(name, value)
-            return Outcome()
+            return
         self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
-        return Outcome()
 
     def _is_there(self, name: str, values: Sequence[str] | None) -> bool:
         """Whether a setting that nothing changes has this value; None is its first one."""
@@ -280,22 +278,20 @@ class SessionStatements:
 
     def _set_characteristics(
         self, plan: SetCharacteristics, bound: Sequence[Any]
-    ) -> Outcome:
+    ) -> None:
         if plan.isolation is not None:
             self._change(DEFAULT_ISOLATION, [plan.isolation], is_local=False)
         if plan.read_only is not None:
             shown = "on" if plan.read_only else "off"
             self._change(DEFAULT_READ_ONLY, [shown], is_local=False)
-        return Outcome()
 
-    def _reset_all(self, plan: ResetAll, bound: Sequence[Any]) -> Outcome:
+    def _reset_all(self, plan: ResetAll, bound: Sequence[Any]) -> None:
         if not self._rules.resets_all:
             raise errors.NotSupportedError(
                 f"RESET ALL is not supported by {self._rules.engine}"
             )
         for name in self.settings.names():
             self._change(name, None, is_local=False)
-        return Outcome()
 
     def _show(self, plan: ShowSetting, bound: Sequence[Any]) -> Outcome:
         execution = self._execution
@@ -332,7 +328,7 @@ class SessionStatements:
             **{name: _duration(s) for name, s in execution.deadlines.shown().items()},
         }
 
-    def _discard(self, plan: Discard, bound: Sequence[Any]) -> Outcome:
+    def _discard(self, plan: Discard, bound: Sequence[Any]) -> None:
         execution = self._execution
         if plan.what in ("ALL", "TEMP") and execution.in_transaction:
             raise errors.ProgrammingError(
@@ -343,7 +339,7 @@ class SessionStatements:
             execution.temporaries.forget()
         if plan.what != "ALL":
             session.discard(plan.what)
-            return Outcome()
+            return
         for name in self.settings.names():
             self._change(name, None, is_local=False)
         self.settings.end(committed=True)
@@ -351,18 +347,15 @@ class SessionStatements:
         execution.portals.close_all()
         session.discard("TEMP")
         session.discard("SEQUENCES")
-        return Outcome()
 
     def _set_config(self, plan: SetConfig, bound: Sequence[Any]) -> Outcome:
         """SET each of them; the results are the values that they have then."""
         given: list[tuple[str, str | None, Scope]] = []
         for setting in plan.settings:
-            name, value, is_local = [
-                bound[operand.number - 1]
-                if isinstance(operand, Parameter)
-                else operand.value
+            name, value, is_local = (
+                _value(operand, bound)
                 for operand in (setting.name, setting.value, setting.is_local)
-            ]
+            )
             if not isinstance(name, str) or not isinstance(is_local, bool):
                 raise errors.NotSupportedError(
                     "set_config() takes a name, a text and a truth value"
@@ -391,28 +384,21 @@ class SessionStatements:
             rows = outcome.result.fetch_all()
         return str(rows[0][0])
 
-    def _set_constraints(self, plan: SetConstraints, bound: Sequence[Any]) -> Outcome:
+    def _set_constraints(self, plan: SetConstraints, bound: Sequence[Any]) -> None:
         execution = self._execution
         if execution.commits_each:
             # Its transaction would end with it.
-            return Outcome()
+            return
         transaction = execution.transaction or execution.begin()
         names = None
         if plan.names is not None:
             path = execution.planner.definitions.search_path
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
-        return Outcome()
 
     def _notify(self, plan: Notify, bound: Sequence[Any]) -> Outcome:
         """Send a message when the transaction commits."""
-        channel, payload = (
-            bound[operand.number - 1]
-            if isinstance(operand, Parameter)
-            else operand.value
-            for operand in (plan.channel, plan.payload)
-        )
-        message = checked(channel, payload)
+        message = checked(_value(plan.channel, bound), _value(plan.payload, bound))
         execution = self._execution
         if execution.commits_each:
             execution.live_session().notify([message])
@@ -426,29 +412,25 @@ class SessionStatements:
 
     # Maintenance
 
-    def _checkpoint(self, plan: Checkpoint, bound: Sequence[Any]) -> Outcome:
+    def _checkpoint(self, plan: Checkpoint, bound: Sequence[Any]) -> None:
         self._execution.database.checkpointer.checkpoint_now()
-        return Outcome()
 
-    def _maintain(self, plan: Maintain, bound: Sequence[Any]) -> Outcome:
+    def _maintain(self, plan: Maintain, bound: Sequence[Any]) -> None:
         self._execution.live_session().maintain(plan.text)
-        return Outcome()
 
-    def _attach(self, plan: AttachDatabase, bound: Sequence[Any]) -> Outcome:
+    def _attach(self, plan: AttachDatabase, bound: Sequence[Any]) -> None:
         self._execution.database.catalog.attachments.attach(
             plan.path, plan.name, is_enough=plan.is_enough
         )
-        return Outcome()
 
-    def _detach(self, plan: DetachDatabase, bound: Sequence[Any]) -> Outcome:
+    def _detach(self, plan: DetachDatabase, bound: Sequence[Any]) -> None:
         self._execution.database.catalog.attachments.detach(
             plan.name, may_lack=plan.may_lack
         )
-        return Outcome()
 
     # Prepared statements
 
-    def _prepare(self, plan: PrepareStatement, bound: Sequence[Any]) -> Outcome:
+    def _prepare(self, plan: PrepareStatement, bound: Sequence[Any]) -> None:
         if self._rules.prepares_once and plan.name in self._prepared:
             raise errors.ProgrammingError(
                 f'prepared statement "{plan.name}" exists already', sqlstate="42P05"
@@ -474,7 +456,6 @@ class SessionStatements:
                 )
         types = session.types_to_prepare(body, plan.types)
         self._prepared[plan.name] = _Named(body, types)
-        return Outcome()
 
     def _execute(self, plan: ExecuteStatement, bound: Sequence[Any]) -> Outcome:
         execution = self._execution
@@ -527,7 +508,7 @@ class SessionStatements:
                 values[number] = value
         return values
 
-    def _deallocate(self, plan: Deallocate, bound: Sequence[Any]) -> Outcome:
+    def _deallocate(self, plan: Deallocate, bound: Sequence[Any]) -> None:
         is_strict = self._rules.prepares_once
         if plan.name is None:
             if not is_strict:
@@ -537,7 +518,13 @@ class SessionStatements:
             self._prepared.clear()
         elif self._prepared.pop(plan.name, None) is None and is_strict:
             raise _no_statement(plan.name)
-        return Outcome()
+
+
+def _value(operand: Operand, bound: Sequence[Any]) -> Any:
+    """The value of an operand, which is a parameter or a literal."""
+    if isinstance(operand, Parameter):
+        return bound[operand.number - 1]
+    return operand.value
 
 
 def _no_statement(name: str) -> errors.ProgrammingError:

@@ -29,7 +29,7 @@ import logging
 import os
 import threading
 from collections import deque
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
@@ -51,9 +51,7 @@ from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
-from tique.query.define.migration import Migration
 from tique.query.define.schema_changes import SchemaChanges
-from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
@@ -70,9 +68,8 @@ from tique_udfs import open_sequencer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tique.commit.turns import Contender
-    from tique.query.define.temporary import Temporaries
-    from tique.query.transaction.isolation import IsolationLevel
+    from tique.query.define.migration import Migration
+    from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session
@@ -177,7 +174,7 @@ class Database:
             self.checkpointer,
             self.transactions,
         )
-        self._changes = changes
+        self.changes = changes
         self.ddl = DDL(changes)
         self.alterations = Alterations(changes)
         self.rewriters = {
@@ -234,12 +231,9 @@ class Database:
 
     def start(self) -> None:
         """Recover, then serve."""
-        session = self.engine.session()
-        try:
+        with closing(self.engine.session()) as session:
             self.is_new = prepare(self.engine, session)
             restored = self.timeline.open(session)
-        finally:
-            session.close()
         self.checkpointer.note_recovery(restored)
         if restored.moved or restored.failures:
             _recovery.info(
@@ -287,19 +281,8 @@ class Database:
         with suppress(EngineError, errors.Error):
             self.committer.settle_left()
 
-    def begin(
-        self,
-        session: Session,
-        isolation: IsolationLevel,
-        *,
-        read_only: bool,
-        merges: bool,
-        contender: Contender,
-        temporaries: Temporaries,
-        planned_at: int | None,
-        begun: float | None,
-    ) -> DDLTransaction:
-        """Begin a transaction; its connection adds it to the open ones.
+    def make_ready(self) -> None:
+        """Make it ready for a transaction that begins.
 
         Raises
         ------
@@ -310,32 +293,10 @@ class Database:
             raise errors.OperationalError("the database was detached from tique")
         if self.committer.is_outdated:
             self.committer.settle()
-        return DDLTransaction(
-            self.engine,
-            self.catalog,
-            self.timeline,
-            self.ddl,
-            self.alterations,
-            temporaries,
-            session,
-            isolation,
-            locks=self.locks,
-            certifier=self.certifier,
-            uncommitted=self.uncommitted,
-            read_only=read_only,
-            merges=merges,
-            contender=contender,
-            planned_at=planned_at,
-            begun=begun,
-        )
 
     def number(self) -> int:
         """The number of a connection that is being made: 1 for the first."""
         return next(self._connection_numbers)
-
-    def migration(self, transaction: DDLTransaction) -> Migration:
-        """The DDL of a transaction that is more than a statement; to be opened."""
-        return Migration(self._changes, transaction)
 
     def outcome(self, txid: int) -> str:
         """The outcome of a transaction (P4).
@@ -350,8 +311,7 @@ class Database:
         if self.committer.is_in_doubt:
             # A transaction that begins after this answer sees a commit that it reports.
             self.committer.settle()
-        session = self.engine.session()
-        try:
+        with closing(self.engine.session()) as session:
             # Active transactions are asked for first: a commit after that is found.
             active = any(entry.txid == txid for entry in self.sequencer.active())
             others, last_epoch = self.timeline.epochs()
@@ -365,8 +325,6 @@ class Database:
             if active or txid // TXIDS_PER_EPOCH in others:
                 return "active"
             forgotten = self.engine.forgotten_until(session)
-        finally:
-            session.close()
         is_ours = forgotten < txid < (last_epoch + 1) * TXIDS_PER_EPOCH
         return "aborted" if is_ours else "unknown"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -273,20 +274,16 @@ def _managed(database: Database) -> tuple[TableStatus, ...]:
 def _unmanaged(database: Database) -> tuple[UnmanagedTable, ...]:
     engine = database.engine
     found = []
-    with translating():
-        session = engine.session()
-        try:
-            for schema, name in engine.user_tables(session):
-                if database.catalog.named(schema, name) is None:
-                    obstacle = None
-                    try:
-                        table = engine.describe(session, schema, name)
-                        engine.check_definition(session, table)
-                    except EngineError as error:
-                        obstacle = str(error)
-                    found.append(UnmanagedTable(f"{schema}.{name}", obstacle))
-        finally:
-            session.close()
+    with translating(), closing(engine.session()) as session:
+        for schema, name in engine.user_tables(session):
+            if database.catalog.named(schema, name) is None:
+                obstacle = None
+                try:
+                    table = engine.describe(session, schema, name)
+                    engine.check_definition(session, table)
+                except EngineError as error:
+                    obstacle = str(error)
+                found.append(UnmanagedTable(f"{schema}.{name}", obstacle))
     return tuple(sorted(found, key=lambda table: table.name))
 
 

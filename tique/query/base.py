@@ -64,6 +64,11 @@ class Statement(ABC):
         )
         """Tables, and the privileges on them that the statement needs."""
 
+    @property
+    def kind(self) -> str:
+        """Its kind, as observers are told it."""
+        return type(self).__name__.removesuffix("Statement")
+
     @abstractmethod
     def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Execute once; all of it or, if it raises, nothing."""

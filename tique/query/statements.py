@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tique.query.define.definition import (
-    AlterNothingStatement,
-    AlterTableStatement,
-    CreateIndexStatement,
     CreateTableAsStatement,
-    CreateTableStatement,
     CreateTemporaryStatement,
-    CreateTemporaryViewStatement,
-    DropIndexStatement,
-    DropTableStatement,
-    DropTemporaryViewsStatement,
+    DefinitionStatement,
+    alter_nothing,
+    alter_table,
+    create_index,
+    create_table,
+    create_temporary_view,
+    drop_index,
+    drop_table,
+    drop_temporary_views,
 )
 from tique.query.define.objects import (
-    CreateMaterializedStatement,
-    DefineMacroStatement,
-    DefineObjectsStatement,
-    DefineViewsStatement,
-    GrantStatement,
-    RefreshMaterializedStatement,
-    RenameSchemaStatement,
     TidyStatement,
+    create_materialized,
+    define_macro,
+    define_objects,
+    define_views,
+    grant,
+    refresh_materialized,
 )
+from tique.query.define.renaming import rename_schema
 from tique.query.read.explain import ExplainStatement
 from tique.query.read.locking import LockingSelectStatement
 from tique.query.read.select import (
@@ -51,7 +52,10 @@ from tique_rewriter.kinds.session.describe import Described, SetVariable
 from tique_rewriter.plans import change_plans, ddl_plans, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tique.query.base import Statement
+    from tique.query.transaction.ddl_transaction import DDLTransaction
 
 __all__ = [
     "AppendStatement",
@@ -69,28 +73,45 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     change_plans.Merge: MergeStatement,
     change_plans.CopyIn: CopyInStatement,
     change_plans.CopyOut: CopyOutStatement,
-    ddl_plans.CreateTable: CreateTableStatement,
     CreateTableAs: CreateTableAsStatement,
     CreateTemporary: CreateTemporaryStatement,
-    ddl_plans.CreateTemporaryView: CreateTemporaryViewStatement,
-    ddl_plans.RenameSchema: RenameSchemaStatement,
-    ddl_plans.DropTemporaryViews: DropTemporaryViewsStatement,
-    ddl_plans.DropTable: DropTableStatement,
-    ddl_plans.CreateIndex: CreateIndexStatement,
-    ddl_plans.DropIndex: DropIndexStatement,
-    ddl_plans.DefineViews: DefineViewsStatement,
-    ddl_plans.CreateMaterialized: CreateMaterializedStatement,
-    ddl_plans.RefreshMaterialized: RefreshMaterializedStatement,
     Truncate: TruncateStatement,
-    ddl_plans.DefineObjects: DefineObjectsStatement,
-    ddl_plans.DefineMacro: DefineMacroStatement,
-    ddl_plans.Grant: GrantStatement,
     ddl_plans.Tidy: TidyStatement,
-    AlterTable: AlterTableStatement,
-    AlterNothing: AlterNothingStatement,
     Described: DescribedStatement,
     SetVariable: SetVariableStatement,
 }
+
+_DEFINITIONS: dict[type[plan.Plan], Callable[[Any, DDLTransaction], None]] = {
+    ddl_plans.CreateTable: create_table,
+    ddl_plans.DropTable: drop_table,
+    ddl_plans.CreateIndex: create_index,
+    ddl_plans.DropIndex: drop_index,
+    AlterTable: alter_table,
+    AlterNothing: alter_nothing,
+    ddl_plans.DefineViews: define_views,
+    ddl_plans.DefineObjects: define_objects,
+    ddl_plans.DefineMacro: define_macro,
+    ddl_plans.RenameSchema: rename_schema,
+    ddl_plans.Grant: grant,
+    ddl_plans.CreateMaterialized: create_materialized,
+    ddl_plans.RefreshMaterialized: refresh_materialized,
+    ddl_plans.CreateTemporaryView: create_temporary_view,
+    ddl_plans.DropTemporaryViews: drop_temporary_views,
+}
+"""What one function does, of the plan and the transaction."""
+
+_HELD = (ddl_plans.CreateMaterialized, ddl_plans.RefreshMaterialized)
+"""Those that only a transaction with DDL can run, until its COMMIT."""
+
+
+def _is_lasting(found: plan.Plan) -> bool:
+    """Whether a definition is about what outlives the session."""
+    if isinstance(found, ddl_plans.DropTable):
+        return not all(table.is_temporary for table in found.tables)
+    return not isinstance(
+        found,
+        AlterNothing | ddl_plans.CreateTemporaryView | ddl_plans.DropTemporaryViews,
+    )
 
 
 def executable(found: plan.Plan) -> Statement:
@@ -101,4 +122,12 @@ def executable(found: plan.Plan) -> Statement:
         return WithStatement(found, executable)
     if isinstance(found, plan.Explain):
         return ExplainStatement(found, executable(found.statement))
+    define = _DEFINITIONS.get(type(found))
+    if define is not None:
+        return DefinitionStatement(
+            found,
+            define,
+            defines=_is_lasting(found),
+            is_held=isinstance(found, _HELD),
+        )
     return _CLASSES[type(found)](found)

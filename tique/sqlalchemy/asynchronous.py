@@ -54,6 +54,18 @@ class AdaptedStream(AsyncAdapt_dbapi_ss_cursor):
         """Do nothing (PEP 249 allows it)."""
 
 
+def _awaited(name: str) -> Any:
+    """A property of the connection, which a coroutine sets."""
+
+    def get(adapted: AdaptedConnection) -> Any:
+        return getattr(adapted._connection, name)
+
+    def change(adapted: AdaptedConnection, value: Any) -> None:
+        adapted._await(getattr(adapted._connection, f"set_{name}")(value))
+
+    return property(get, change)
+
+
 class AdaptedConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
     """A connection with the methods that a dialect calls, over an ``AsyncConnection``."""
 
@@ -67,32 +79,12 @@ class AdaptedConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         """Whether it was closed."""
         return self._connection.closed
 
-    @property
-    def autocommit(self) -> bool:
-        """Whether every statement is a transaction of its own."""
-        return self._connection.autocommit
-
-    @autocommit.setter
-    def autocommit(self, value: bool) -> None:
-        self._await(self._connection.set_autocommit(value))
-
-    @property
-    def isolation_level(self) -> str:
-        """The level of the transactions to come."""
-        return self._connection.isolation_level
-
-    @isolation_level.setter
-    def isolation_level(self, value: str) -> None:
-        self._await(self._connection.set_isolation_level(value))
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the transactions to come are read-only."""
-        return self._connection.read_only
-
-    @read_only.setter
-    def read_only(self, value: bool) -> None:
-        self._await(self._connection.set_read_only(value))
+    autocommit = _awaited("autocommit")
+    """Whether every statement is a transaction of its own."""
+    isolation_level = _awaited("isolation_level")
+    """The level of the transactions to come."""
+    read_only = _awaited("read_only")
+    """Whether the transactions to come are read-only."""
 
     def foreign_keys(self) -> Any:
         """The FOREIGN KEYs, which tique keeps."""

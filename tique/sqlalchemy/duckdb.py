@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy.types as sqltypes
 from sqlalchemy import cast as sa_cast
-from sqlalchemy import event, schema, text
+from sqlalchemy import event, schema
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.base import (
     PGDDLCompiler,
     PGDialect,
     PGIdentifierPreparer,
-    PGTypeCompiler,
 )
 from sqlalchemy.engine import ObjectKind
 from sqlalchemy.sql import ddl
@@ -22,14 +21,21 @@ from sqlalchemy.sql import ddl
 from tique.sqlalchemy.conflicts import ConflictCompiler
 from tique.sqlalchemy.driver import TiqueDriver
 from tique.sqlalchemy.postgresql import PostgreSQLExecutionContext
-from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
+from tique.sqlalchemy.reflection import (
+    CatalogReflection,
+    Key,
+    Relation,
+    asked,
+    grouped,
+)
+from tique.sqlalchemy.types import EngineTypeCompiler
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
+    from tique.sqlalchemy.reflection import Columns
 
-_SINGLE = 24
-"""Bits of a REAL."""
+
 _WORDS = (
     "anti asof at by collation concurrently describe glob lambda lateral pivot "
     "pivot_longer pivot_wider positional qualify semi show summarize tablesample "
@@ -100,29 +106,10 @@ class JSONPath(sqltypes.JSON.JSONPathType):
         return lambda value: quoted(self._written(value))
 
 
-class DuckDBTypeCompiler(PGTypeCompiler):
+class DuckDBTypeCompiler(EngineTypeCompiler):
     """Names of types."""
 
-    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
-        """DuckDB's FLOAT has 24 bits, the standard's 53."""
-        precision = type_.precision
-        return "FLOAT" if precision is not None and precision <= _SINGLE else "DOUBLE"
-
-    def visit_DOUBLE_PRECISION(self, type_: Any, **kw: Any) -> str:
-        """DuckDB's name."""
-        return "DOUBLE"
-
-    def visit_JSONB(self, type_: Any, **kw: Any) -> str:
-        """There is one JSON."""
-        return "JSON"
-
-    def visit_BYTEA(self, type_: Any, **kw: Any) -> str:
-        """DuckDB's name."""
-        return "BLOB"
-
-    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
-        """Of microseconds, always."""
-        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
+    single = "FLOAT"
 
     def visit_TIME(self, type_: Any, **kw: Any) -> str:
         """Of microseconds, always."""
@@ -289,10 +276,6 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
     div_is_floordiv = False
     supports_constraint_comments = False
 
-    def initialize(self, connection: Connection) -> None:
-        """Ask the database what it is."""
-        TiqueDriver.initialize(self, connection)
-
     def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
         version = connection.exec_driver_sql("SELECT version()").scalar_one()
         return tuple(map(int, re.findall(r"\d+", version)[:3]))
@@ -313,25 +296,23 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def sequences(self, connection: Connection, schema: str) -> list[str]:
         """The sequences of a schema."""
-        found = connection.execute(
-            text(
-                "SELECT sequence_name FROM duckdb_sequences() "
-                "WHERE schema_name = :schema AND database_name = current_database() AND NOT temporary ORDER BY 1"
-            ),
-            {"schema": schema},
+        found = asked(
+            connection,
+            "SELECT sequence_name FROM duckdb_sequences() "
+            "WHERE schema_name = :schema AND database_name = current_database() AND NOT temporary ORDER BY 1",
+            schema=schema,
         )
         return list(found.scalars())
 
     def relations(self, connection: Connection, schema: str) -> list[Relation]:
         """Tables and views of a schema."""
-        rows = connection.execute(
-            text(
-                "SELECT table_name, true, comment, NULL FROM duckdb_tables() "
-                "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal "
-                "UNION ALL SELECT view_name, false, comment, sql FROM duckdb_views() "
-                "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal ORDER BY 1"
-            ),
-            {"schema": schema},
+        rows = asked(
+            connection,
+            "SELECT table_name, true, comment, NULL FROM duckdb_tables() "
+            "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal "
+            "UNION ALL SELECT view_name, false, comment, sql FROM duckdb_views() "
+            "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal ORDER BY 1",
+            schema=schema,
         )
         return [
             Relation(
@@ -348,13 +329,12 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         # DuckDB 1.5 does not say which columns are generated.
         tells = self.server_version_info and self.server_version_info >= (2,)
         generated = "is_generated" if tells else "false"
-        rows = connection.execute(
-            text(
-                "SELECT table_name, column_name, data_type, is_nullable, column_default, "
-                f"comment, {generated} FROM duckdb_columns() "
-                "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal ORDER BY column_index"
-            ),
-            {"schema": schema},
+        rows = asked(
+            connection,
+            "SELECT table_name, column_name, data_type, is_nullable, column_default, "
+            f"comment, {generated} FROM duckdb_columns() "
+            "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal ORDER BY column_index",
+            schema=schema,
         )
         found = grouped(rows)
         enums = self._enums(connection)
@@ -365,47 +345,35 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def _enums(self, connection: Connection) -> Enums:
         """Types with labels: a column shows the labels of its own, and not its name."""
-        rows = connection.execute(
-            text(
-                "SELECT labels, type_name, nullif(schema_name, :schema) FROM duckdb_types() "
-                "WHERE database_name = current_database() AND NOT internal AND labels IS NOT NULL "
-                "ORDER BY 3 DESC NULLS FIRST, 2 DESC"
-            ),
-            {"schema": self.default_schema_name},
+        rows = asked(
+            connection,
+            "SELECT labels, type_name, nullif(schema_name, :schema) FROM duckdb_types() "
+            "WHERE database_name = current_database() AND NOT internal AND labels IS NOT NULL "
+            "ORDER BY 3 DESC NULLS FIRST, 2 DESC",
+            schema=self.default_schema_name,
         )
         return {tuple(labels): (name, schema) for labels, name, schema in rows}
 
     def _constraints(
         self, connection: Connection, schema: str, kind: str
     ) -> dict[str, list[Any]]:
-        rows = connection.execute(
-            text(
-                "SELECT table_name, constraint_name, constraint_column_names, expression "
-                "FROM duckdb_constraints() WHERE schema_name = :schema AND database_name = current_database() "
-                "AND constraint_type = :kind ORDER BY constraint_index"
-            ),
-            {"schema": schema, "kind": kind},
+        rows = asked(
+            connection,
+            "SELECT table_name, constraint_name, constraint_column_names, expression "
+            "FROM duckdb_constraints() WHERE schema_name = :schema AND database_name = current_database() "
+            "AND constraint_type = :kind ORDER BY constraint_index",
+            schema=schema,
+            kind=kind,
         )
         return grouped(rows)
 
-    def primary_keys(
-        self, connection: Connection, schema: str
-    ) -> dict[str, dict[str, Any]]:
-        """PRIMARY KEYs of a schema's tables."""
-        found = self._constraints(connection, schema, "PRIMARY KEY")
+    def keys(
+        self, connection: Connection, schema: str, kind: Key
+    ) -> dict[str, Columns]:
+        """Keys of a schema's tables."""
+        found = self._constraints(connection, schema, kind.value)
         return {
-            table: {"name": name, "constrained_columns": columns}
-            for table, [(name, columns, _)] in found.items()
-        }
-
-    def uniques(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
-        """UNIQUE constraints of a schema's tables."""
-        found = self._constraints(connection, schema, "UNIQUE")
-        return {
-            table: [
-                {"name": name, "column_names": columns}
-                for name, columns, _ in constraints
-            ]
+            table: [(name, columns) for name, columns, _ in constraints]
             for table, constraints in found.items()
         }
 
@@ -422,12 +390,11 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def indexes(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
         """Indexes of a schema's tables."""
-        rows = connection.execute(
-            text(
-                "SELECT table_name, index_name, is_unique, sql "
-                "FROM duckdb_indexes() WHERE schema_name = :schema AND database_name = current_database() ORDER BY index_name"
-            ),
-            {"schema": schema},
+        rows = asked(
+            connection,
+            "SELECT table_name, index_name, is_unique, sql "
+            "FROM duckdb_indexes() WHERE schema_name = :schema AND database_name = current_database() ORDER BY index_name",
+            schema=schema,
         )
         return {
             table: [

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy.types as sqltypes
 from sqlalchemy import schema as sa_schema
-from sqlalchemy import text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.base import (
     PGDDLCompiler,
     PGDialect,
     PGIdentifierPreparer,
-    PGTypeCompiler,
 )
 from sqlalchemy.engine import ObjectKind
 from sqlalchemy.engine.default import DefaultExecutionContext
@@ -25,18 +24,25 @@ from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 
 from tique.sqlalchemy.conflicts import ConflictCompiler
 from tique.sqlalchemy.driver import TiqueDriver
-from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
+from tique.sqlalchemy.reflection import (
+    CatalogReflection,
+    Key,
+    Relation,
+    asked,
+    grouped,
+)
+from tique.sqlalchemy.types import EngineTypeCompiler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.engine.interfaces import DBAPICursor
 
-_TABLE, _VIEW = 0, 1
-_PRIMARY_KEY, _UNIQUE = 0, 1
-_SINGLE = 24
-"""Bits of a REAL."""
+    from tique.sqlalchemy.reflection import Columns
+
+_TABLE = 0
+_KEYS = {Key.PRIMARY_KEY: 0, Key.UNIQUE: 1}
 
 
 class MonetDBExecutionContext(DefaultExecutionContext):
@@ -147,21 +153,14 @@ class MonetDBCompiler(ConflictCompiler):
     visit_json_path_getitem_op_binary = visit_json_getitem_op_binary
 
 
-class MonetDBTypeCompiler(PGTypeCompiler):
+class MonetDBTypeCompiler(EngineTypeCompiler):
     """Names of types."""
+
+    single = "REAL"
 
     def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:
         """Of seconds and fractions, in days too: one of months is another type."""
         return f"INTERVAL {type_.fields or 'SECOND'}"
-
-    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
-        """The standard's FLOAT has 53 bits."""
-        precision = type_.precision
-        return "REAL" if precision is not None and precision <= _SINGLE else "DOUBLE"
-
-    def visit_DOUBLE_PRECISION(self, type_: Any, **kw: Any) -> str:
-        """MonetDB's name."""
-        return "DOUBLE"
 
     def visit_VARCHAR(self, type_: Any, **kw: Any) -> str:
         """A text without a length is a CLOB."""
@@ -170,18 +169,6 @@ class MonetDBTypeCompiler(PGTypeCompiler):
     def visit_TEXT(self, type_: Any, **kw: Any) -> str:
         """MonetDB's name."""
         return "CLOB"
-
-    def visit_BYTEA(self, type_: Any, **kw: Any) -> str:
-        """MonetDB's name."""
-        return "BLOB"
-
-    def visit_JSONB(self, type_: Any, **kw: Any) -> str:
-        """There is one JSON."""
-        return "JSON"
-
-    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
-        """Of microseconds."""
-        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
 
     def visit_TIME(self, type_: Any, **kw: Any) -> str:
         """Of microseconds, which a TIME without digits has not."""
@@ -374,10 +361,6 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         sqltypes.Uuid: postgresql.base.PGUuid,
     }
 
-    def initialize(self, connection: Connection) -> None:
-        """Ask the database what it is."""
-        TiqueDriver.initialize(self, connection)
-
     def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
         version = connection.exec_driver_sql(
             "SELECT value FROM sys.environment WHERE name = 'monet_version'"
@@ -400,27 +383,25 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def sequences(self, connection: Connection, schema: str) -> list[str]:
         """The sequences of a schema, but for those of columns."""
-        found = connection.execute(
-            text(
-                "SELECT q.name FROM sys.sequences AS q "
-                "JOIN sys.schemas AS s ON s.id = q.schema_id "
-                "WHERE s.name = :schema ORDER BY q.name"
-            ),
-            {"schema": schema},
+        found = asked(
+            connection,
+            "SELECT q.name FROM sys.sequences AS q "
+            "JOIN sys.schemas AS s ON s.id = q.schema_id "
+            "WHERE s.name = :schema ORDER BY q.name",
+            schema=schema,
         )
         return [name for name in found.scalars() if not name.startswith("seq_")]
 
     def relations(self, connection: Connection, schema: str) -> list[Relation]:
         """Tables and views of a schema."""
-        rows = connection.execute(
-            text(
-                "SELECT t.name, t.type, c.remark, t.query FROM sys.tables AS t "
-                "JOIN sys.schemas AS s ON s.id = t.schema_id "
-                "LEFT JOIN sys.comments AS c ON c.id = t.id "
-                "WHERE s.name = :schema AND NOT t.system AND t.type IN (0, 1) "
-                "ORDER BY t.name"
-            ),
-            {"schema": schema},
+        rows = asked(
+            connection,
+            "SELECT t.name, t.type, c.remark, t.query FROM sys.tables AS t "
+            "JOIN sys.schemas AS s ON s.id = t.schema_id "
+            "LEFT JOIN sys.comments AS c ON c.id = t.id "
+            "WHERE s.name = :schema AND NOT t.system AND t.type IN (0, 1) "
+            "ORDER BY t.name",
+            schema=schema,
         )
         return [
             Relation(
@@ -434,16 +415,15 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def columns(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
         """Columns of a schema's tables and views."""
-        rows = connection.execute(
-            text(
-                "SELECT t.name, c.name, c.type, c.type_digits, c.type_scale, "
-                'c."null", c."default", m.remark FROM sys.columns AS c '
-                "JOIN sys.tables AS t ON t.id = c.table_id "
-                "JOIN sys.schemas AS s ON s.id = t.schema_id "
-                "LEFT JOIN sys.comments AS m ON m.id = c.id "
-                "WHERE s.name = :schema AND NOT t.system ORDER BY t.name, c.number"
-            ),
-            {"schema": schema},
+        rows = asked(
+            connection,
+            "SELECT t.name, c.name, c.type, c.type_digits, c.type_scale, "
+            'c."null", c."default", m.remark FROM sys.columns AS c '
+            "JOIN sys.tables AS t ON t.id = c.table_id "
+            "JOIN sys.schemas AS s ON s.id = t.schema_id "
+            "LEFT JOIN sys.comments AS m ON m.id = c.id "
+            "WHERE s.name = :schema AND NOT t.system ORDER BY t.name, c.number",
+            schema=schema,
         )
         return {
             table: [
@@ -460,45 +440,21 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
             for table, columns in grouped(rows).items()
         }
 
-    def _keys(
-        self, connection: Connection, schema: str, kind: int
-    ) -> dict[str, dict[str, list[str]]]:
-        rows = connection.execute(
-            text(
-                "SELECT t.name, k.name, o.name FROM sys.keys AS k "
-                "JOIN sys.objects AS o ON o.id = k.id "
-                "JOIN sys.tables AS t ON t.id = k.table_id "
-                "JOIN sys.schemas AS s ON s.id = t.schema_id "
-                "WHERE s.name = :schema AND k.type = :kind ORDER BY t.name, k.name, o.nr"
-            ),
-            {"schema": schema, "kind": kind},
+    def keys(
+        self, connection: Connection, schema: str, kind: Key
+    ) -> dict[str, Columns]:
+        """Keys of a schema's tables."""
+        rows = asked(
+            connection,
+            "SELECT t.name, k.name, o.name FROM sys.keys AS k "
+            "JOIN sys.objects AS o ON o.id = k.id "
+            "JOIN sys.tables AS t ON t.id = k.table_id "
+            "JOIN sys.schemas AS s ON s.id = t.schema_id "
+            "WHERE s.name = :schema AND k.type = :kind ORDER BY t.name, k.name, o.nr",
+            schema=schema,
+            kind=_KEYS[kind],
         )
-        found: dict[str, dict[str, list[str]]] = {}
-        for table, key, column in rows:
-            found.setdefault(table, {}).setdefault(key, []).append(column)
-        return found
-
-    def primary_keys(
-        self, connection: Connection, schema: str
-    ) -> dict[str, dict[str, Any]]:
-        """PRIMARY KEYs of a schema's tables."""
-        found = self._keys(connection, schema, _PRIMARY_KEY)
-        return {
-            table: {"name": name, "constrained_columns": columns}
-            for table, keys in found.items()
-            for name, columns in keys.items()
-        }
-
-    def uniques(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
-        """UNIQUE constraints of a schema's tables."""
-        found = self._keys(connection, schema, _UNIQUE)
-        return {
-            table: [
-                {"name": name, "column_names": columns}
-                for name, columns in keys.items()
-            ]
-            for table, keys in found.items()
-        }
+        return _by_name(rows)
 
     def checks(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
         """None: MonetDB 11.41 has no CHECK."""
@@ -506,34 +462,38 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def indexes(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
         """Indexes of a schema's tables, but for those of keys."""
-        rows = connection.execute(
-            text(
-                "SELECT t.name, i.name, o.name FROM sys.idxs AS i "
-                "JOIN sys.objects AS o ON o.id = i.id "
-                "JOIN sys.tables AS t ON t.id = i.table_id "
-                "JOIN sys.schemas AS s ON s.id = t.schema_id "
-                # 11.41's NOT IN drops the tables without a key.
-                "WHERE s.name = :schema AND NOT EXISTS (SELECT 1 FROM sys.keys AS k "
-                "WHERE k.table_id = i.table_id AND k.name = i.name) "
-                "ORDER BY t.name, i.name, o.nr"
-            ),
-            {"schema": schema},
+        rows = asked(
+            connection,
+            "SELECT t.name, i.name, o.name FROM sys.idxs AS i "
+            "JOIN sys.objects AS o ON o.id = i.id "
+            "JOIN sys.tables AS t ON t.id = i.table_id "
+            "JOIN sys.schemas AS s ON s.id = t.schema_id "
+            # 11.41's NOT IN drops the tables without a key.
+            "WHERE s.name = :schema AND NOT EXISTS (SELECT 1 FROM sys.keys AS k "
+            "WHERE k.table_id = i.table_id AND k.name = i.name) "
+            "ORDER BY t.name, i.name, o.nr",
+            schema=schema,
         )
-        found: dict[str, dict[str, list[str]]] = {}
-        for table, index, column in rows:
-            found.setdefault(table, {}).setdefault(index, []).append(column)
         shown = {
-            table: [_index(name, columns) for name, columns in indexes.items()]
-            for table, indexes in found.items()
+            table: [_index(name, columns) for name, columns in indexes]
+            for table, indexes in _by_name(rows).items()
         }
-        for table, keys in self._keys(connection, schema, _UNIQUE).items():
+        for table, keys in self.keys(connection, schema, Key.UNIQUE).items():
             shown.setdefault(table, []).extend(
                 {**_index(name, columns), "unique": True, "duplicates_constraint": name}
-                for name, columns in keys.items()
+                for name, columns in keys
             )
         for indexes in shown.values():
             indexes.sort(key=lambda index: str(index["name"]))
         return shown
+
+
+def _by_name(rows: Iterable[Any]) -> dict[str, Columns]:
+    """Columns by their table, and by the key or index that has them."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for table, name, column in rows:
+        found[table].setdefault(name, []).append(column)
+    return {table: list(named.items()) for table, named in found.items()}
 
 
 def _index(name: str, columns: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ driver tells them.
 from __future__ import annotations
 
 from collections import defaultdict
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-    Key = tuple[str | None, str]
+    Place = tuple[str | None, str]
+    Columns = list[tuple[str, list[str]]]
+    """Names of keys or indexes, and of the columns of each."""
+
+
+class Key(Enum):
+    """A kind of key."""
+
+    PRIMARY_KEY = "PRIMARY KEY"
+    UNIQUE = "UNIQUE"
 
 
 class Relation(NamedTuple):
@@ -38,7 +48,6 @@ class Relation(NamedTuple):
 
     name: str
     kind: ObjectKind
-    is_temporary: bool = False
     comment: str | None = None
     definition: str | None = None
 
@@ -80,7 +89,7 @@ def _multi(
     doc: str,
     read: Callable[[CatalogReflection, Connection, str | None], Mapping[str, Any]],
     default: Callable[[], Any],
-) -> Callable[..., Iterable[tuple[Key, Any]]]:
+) -> Callable[..., Iterable[tuple[Place, Any]]]:
     """A method that reads something of all tables of a schema, as an Inspector asks."""
 
     def get_multi(
@@ -92,7 +101,7 @@ def _multi(
         scope: ObjectScope,
         kind: ObjectKind,
         **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
+    ) -> Iterable[tuple[Place, Any]]:
         wanted = filter_names, scope, kind
         found = read(self, connection, schema)
         return self.of_tables(connection, schema, wanted, found, default)
@@ -103,6 +112,10 @@ def _multi(
 
 class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
     """A dialect's reflection, by what its subclass reads from the engine's catalog."""
+
+    def initialize(self, connection: Connection) -> None:
+        """Ask the database what it is; PostgreSQL's dialect would ask for more."""
+        DefaultDialect.initialize(self, connection)
 
     # What a subclass reads
 
@@ -122,14 +135,10 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         """Their columns, in their order."""
         raise NotImplementedError
 
-    def primary_keys(
-        self, connection: Connection, schema: str
-    ) -> Mapping[str, dict[str, Any]]:
-        """The PRIMARY KEY of each table that has one."""
-        raise NotImplementedError
-
-    def uniques(self, connection: Connection, schema: str) -> Mapping[str, list[Any]]:
-        """The UNIQUE constraints of each table that has some."""
+    def keys(
+        self, connection: Connection, schema: str, kind: Key
+    ) -> Mapping[str, Columns]:
+        """The keys of each table that has some."""
         raise NotImplementedError
 
     def checks(self, connection: Connection, schema: str) -> Mapping[str, list[Any]]:
@@ -147,13 +156,18 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         assert found is not None
         return found
 
+    def _keys(
+        self, connection: Connection, schema: str | None, kind: Key
+    ) -> Iterable[tuple[str, Columns]]:
+        return self.keys(connection, self._schema(schema), kind).items()
+
     def _names(
         self, connection: Connection, schema: str | None, kind: ObjectKind
     ) -> list[str]:
         return [
             relation.name
             for relation in self.relations(connection, self._schema(schema))
-            if relation.kind in kind and not relation.is_temporary
+            if relation.kind in kind
         ]
 
     @sa_reflection.cache
@@ -197,17 +211,6 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         return self._names(connection, schema, ObjectKind.VIEW)
 
     @sa_reflection.cache
-    def get_temp_table_names(
-        self, connection: Connection, schema: str | None = None, **kw: Any
-    ) -> list[str]:
-        """Names of the connection's temporary tables."""
-        return [
-            relation.name
-            for relation in self.relations(connection, self._schema(schema))
-            if relation.is_temporary
-        ]
-
-    @sa_reflection.cache
     def get_view_definition(
         self,
         connection: Connection,
@@ -221,9 +224,11 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
                 return relation.definition
         raise NoSuchTableError(f"{schema}.{view_name}" if schema else view_name)
 
-    def get_temp_view_names(self, connection: Connection, **kw: Any) -> list[str]:
+    def get_temp_table_names(self, connection: Connection, **kw: Any) -> list[str]:
         """None: those of tique are in no catalog."""
         return []
+
+    get_temp_view_names = get_temp_table_names
 
     def get_materialized_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
@@ -249,7 +254,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         table_names: Collection[str],
         schema: str | None = None,
         **kw: Any,
-    ) -> Iterable[tuple[Key, bool]]:
+    ) -> Iterable[tuple[Place, bool]]:
         """Whether there are tables or views of these names."""
         found = {r.name for r in self.relations(connection, self._schema(schema))}
         return [((schema, name), name in found) for name in table_names]
@@ -261,16 +266,13 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         wanted: tuple[Collection[str] | None, ObjectScope, ObjectKind],
         found: Mapping[str, Any],
         default: Callable[[], Any],
-    ) -> Iterable[tuple[Key, Any]]:
+    ) -> Iterable[tuple[Place, Any]]:
         """What was read, of the tables and views that are wanted."""
         names, scope, kind = wanted
         for relation in self.relations(connection, self._schema(schema)):
-            is_in = (
-                ObjectScope.TEMPORARY if relation.is_temporary else ObjectScope.DEFAULT
-            )
             if (
                 relation.kind in kind
-                and is_in in scope
+                and ObjectScope.DEFAULT in scope
                 and (not names or relation.name in names)
             ):
                 yield (schema, relation.name), found.get(relation.name) or default()
@@ -282,14 +284,20 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
     )
     get_multi_pk_constraint = _multi(
         "PRIMARY KEYs.",
-        lambda self, connection, schema: self.primary_keys(
-            connection, self._schema(schema)
-        ),
+        lambda self, connection, schema: {
+            table: {"name": name, "constrained_columns": columns}
+            for table, [(name, columns)] in self._keys(
+                connection, schema, Key.PRIMARY_KEY
+            )
+        },
         ReflectionDefaults.pk_constraint,
     )
     get_multi_unique_constraints = _multi(
         "UNIQUE constraints.",
-        lambda self, connection, schema: self.uniques(connection, self._schema(schema)),
+        lambda self, connection, schema: {
+            table: [{"name": name, "column_names": columns} for name, columns in keys]
+            for table, keys in self._keys(connection, schema, Key.UNIQUE)
+        },
         ReflectionDefaults.unique_constraints,
     )
     get_multi_check_constraints = _multi(
@@ -330,3 +338,10 @@ def grouped(rows: Iterable[Any]) -> dict[str, list[Any]]:
     for name, *rest in rows:
         found[name].append(rest)
     return found
+
+
+def asked(
+    connection: Connection, query: str, **parameters: Any
+) -> sqlalchemy.Result[Any]:
+    """The rows of a query about the catalog."""
+    return connection.execute(sqlalchemy.text(query), parameters)

@@ -9,11 +9,45 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy.types as sqltypes
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ranges
+from sqlalchemy.dialects.postgresql.base import PGTypeCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sqlalchemy.engine import Dialect
+
+
+_SINGLE = 24
+"""Bits of a REAL."""
+
+
+class EngineTypeCompiler(PGTypeCompiler):
+    """The names of types that DuckDB and MonetDB have in common."""
+
+    single: str
+    """The engine's name of a REAL."""
+
+    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
+        """The standard's FLOAT has 53 bits, if none are given."""
+        precision = type_.precision
+        is_single = precision is not None and precision <= _SINGLE
+        return self.single if is_single else "DOUBLE"
+
+    def visit_DOUBLE_PRECISION(self, type_: Any, **kw: Any) -> str:
+        """The engines' name."""
+        return "DOUBLE"
+
+    def visit_BYTEA(self, type_: Any, **kw: Any) -> str:
+        """The engines' name."""
+        return "BLOB"
+
+    def visit_JSONB(self, type_: Any, **kw: Any) -> str:
+        """There is one JSON."""
+        return "JSON"
+
+    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
+        """Of microseconds, always."""
+        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
 
 
 class _Number:

@@ -6,6 +6,7 @@ Each is a schema change (:mod:`tique.query.define.schema_changes`).
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -250,11 +251,8 @@ class DDL:
                     engine.keep_foreign_keys(session, table, known | found)
             return [table.qualified_name for table in found.values()]
 
-        try:
-            with self.changes.alone():
-                return self.changes.transact(session, take_in)
-        finally:
-            session.close()
+        with closing(session), self.changes.alone():
+            return self.changes.transact(session, take_in)
 
     def _take_foreign_keys(
         self, session: Session, tables: dict[tuple[str, str], Table]
@@ -326,49 +324,45 @@ class DDL:
         if names is not None:
             tables = [self._managed(name) for name in names]
         self._fold_all(tables)
-        session = engine.session()
-        try:
-            with self.changes.alone():
-                self.changes.refuse_users(tables, None)
-                self._expect_foreign_keys_together(tables)
+        with closing(engine.session()) as session, self.changes.alone():
+            self.changes.refuse_users(tables, None)
+            self._expect_foreign_keys_together(tables)
+            for table in tables:
+                obstacle = self._checkpointer.obstacles.error(table)
+                if obstacle is not None:
+                    raise errors.OperationalError(
+                        f"cannot detach {table.qualified_name}: its recent versions "
+                        f"cannot be folded ({obstacle}); change or delete the rows "
+                        "that storage does not take, or drop the table",
+                        sqlstate="55000",
+                    )
+                if not self._catalog.versions(table).is_empty:
+                    raise errors.OperationalError(
+                        f"cannot detach {table.qualified_name}: an open snapshot "
+                        "needs its recent versions, or transactions keep writing "
+                        "to it; end all transactions first",
+                        sqlstate="55006",
+                    )
+
+            def release() -> None:
                 for table in tables:
-                    obstacle = self._checkpointer.obstacles.error(table)
-                    if obstacle is not None:
-                        raise errors.OperationalError(
-                            f"cannot detach {table.qualified_name}: its recent versions "
-                            f"cannot be folded ({obstacle}); change or delete the rows "
-                            "that storage does not take, or drop the table",
-                            sqlstate="55000",
-                        )
-                    if not self._catalog.versions(table).is_empty:
-                        raise errors.OperationalError(
-                            f"cannot detach {table.qualified_name}: an open snapshot "
-                            "needs its recent versions, or transactions keep writing "
-                            "to it; end all transactions first",
-                            sqlstate="55006",
-                        )
+                    engine.unmanage(session, table)
+                self._give_foreign_keys_back(session, tables)
 
-                def release() -> None:
-                    for table in tables:
-                        engine.unmanage(session, table)
-                    self._give_foreign_keys_back(session, tables)
+            def release_all() -> None:
+                self._timeline.expect_alone(session)
+                release()
+                # Uninstalling drops the functions that this calls.
+                self._timeline.close()
+                engine.uninstall(session)
 
-                def release_all() -> None:
-                    self._timeline.expect_alone(session)
-                    release()
-                    # Uninstalling drops the functions that this calls.
-                    self._timeline.close()
-                    engine.uninstall(session)
-
-                if names is None:
-                    session.transact(release_all)
-                    self.is_detached = True
-                    self._catalog.load([])
-                    engine.compact(session, force=True)
-                else:
-                    self.changes.transact(session, release)
-        finally:
-            session.close()
+            if names is None:
+                session.transact(release_all)
+                self.is_detached = True
+                self._catalog.load([])
+                engine.compact(session, force=True)
+            else:
+                self.changes.transact(session, release)
         return [table.qualified_name for table in tables]
 
     def _expect_foreign_keys_together(self, tables: Collection[Table]) -> None:

@@ -29,24 +29,45 @@ if TYPE_CHECKING:
         DropTable,
         DropTemporaryViews,
     )
+    from tique_rewriter.plans.plan import Plan
 
 
-class CreateTableStatement(Statement):
+def create_table(plan: CreateTable, transaction: DDLTransaction) -> None:
     """CREATE TABLE."""
+    transaction.ddl.create_table(
+        transaction,
+        NewTable(plan.table, plan.text),
+        if_not_exists=plan.if_not_exists,
+        replaces=plan.replaces,
+    )
 
-    defines = True
-    plan: CreateTable
+
+class DefinitionStatement(Statement):
+    """A statement that one function carries out: ``define``, given the plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        define: Callable[[Any, DDLTransaction], None],
+        *,
+        defines: bool,
+        is_held: bool,
+    ) -> None:
+        super().__init__(plan)
+        self._define = define
+        self.defines = defines
+        self.is_held = is_held
+
+    @property
+    @override
+    def kind(self) -> str:
+        """The name of its plan."""
+        return type(self.plan).__name__
 
     @override
     def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the table."""
-        made = NewTable(self.plan.table, self.plan.text)
-        transaction.ddl.create_table(
-            transaction,
-            made,
-            if_not_exists=self.plan.if_not_exists,
-            replaces=self.plan.replaces,
-        )
+        """Carry it out."""
+        self._define(self.plan, transaction)
         return Outcome()
 
 
@@ -55,15 +76,16 @@ class CreateTableAsStatement(Statement):
 
     defines = True
 
+    plan: CreateTableAs
+
     def __init__(self, plan: CreateTableAs) -> None:
         super().__init__(plan)
-        self._create = plan
         self._select = SelectStatement(plan.select)
 
     @override
     def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table with its rows."""
-        plan, head = self._create, self._create.head
+        plan, head = self.plan, self.plan.head
         table = Table(head.schema, head.name, ())
         place = transaction.engine.forms.plain(table)
         with transaction.statement():
@@ -87,9 +109,10 @@ class CreateTableAsStatement(Statement):
 class CreateTemporaryStatement(Statement):
     """CREATE TEMPORARY TABLE, with a list of columns or a query."""
 
+    plan: CreateTemporary
+
     def __init__(self, plan: CreateTemporary) -> None:
         super().__init__(plan)
-        self._create = plan
         self._select = None if plan.select is None else SelectStatement(plan.select)
 
     @override
@@ -99,86 +122,52 @@ class CreateTemporaryStatement(Statement):
             query = None
             if self._select is not None:
                 query = self._select.query(transaction, parameters)
-            count = transaction.temporaries.create(transaction, self._create, query)
+            count = transaction.temporaries.create(transaction, self.plan, query)
         return Outcome(count)
 
 
-class CreateTemporaryViewStatement(Statement):
-    """CREATE TEMPORARY VIEW."""
-
-    plan: CreateTemporaryView
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the view for this connection; a rollback takes it back."""
-        with transaction.statement():
-            transaction.temporaries.create_view(transaction, self.plan)
-        return Outcome()
+def create_temporary_view(
+    plan: CreateTemporaryView, transaction: DDLTransaction
+) -> None:
+    """CREATE TEMPORARY VIEW, for this connection; a rollback takes it back."""
+    with transaction.statement():
+        transaction.temporaries.create_view(transaction, plan)
 
 
-class DropTemporaryViewsStatement(Statement):
-    """DROP VIEW of temporary views."""
-
-    plan: DropTemporaryViews
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Drop the views; a rollback brings them back."""
-        with transaction.statement():
-            transaction.temporaries.drop_views(transaction, self.plan.names)
-        return Outcome()
+def drop_temporary_views(plan: DropTemporaryViews, transaction: DDLTransaction) -> None:
+    """DROP VIEW of temporary views; a rollback brings them back."""
+    with transaction.statement():
+        transaction.temporaries.drop_views(transaction, plan.names)
 
 
-class DropTableStatement(Statement):
+def drop_table(plan: DropTable, transaction: DDLTransaction) -> None:
     """DROP TABLE."""
-
-    def __init__(self, plan: DropTable) -> None:
-        super().__init__(plan)
-        self._tables = plan.tables
-        self._kind = plan.kind
-        self._cascade = plan.cascade
-        self.defines = not all(table.is_temporary for table in plan.tables)
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Drop the tables."""
-        own = [table for table in self._tables if table.is_temporary]
-        managed = [table for table in self._tables if not table.is_temporary]
-        if managed:
-            transaction.ddl.drop_tables(
-                transaction, managed, kind=self._kind, cascade=self._cascade
-            )
-        if own:
-            with transaction.statement():
-                transaction.temporaries.drop(transaction, own)
-        return Outcome()
-
-
-class CreateIndexStatement(Statement):
-    """CREATE INDEX: an index of the storage table."""
-
-    defines = True
-    plan: CreateIndex
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the index."""
-        create, table = self.plan, self.plan.table
-        is_plain = not create.is_computed and not create.is_unique
-        # The index may be too small for a row that this transaction has buffered: then
-        # it is an alteration, which moves such rows to storage before (P4).
-        if is_plain and not transaction.writes.get(table.id):
-            transaction.ddl.define(transaction, table, create.text)
-            return Outcome()
-        # A row that another transaction has buffered may be one for which the index's
-        # expression fails, or a duplicate: that transaction finds that the table has
-        # another number (P4).
+    own = [table for table in plan.tables if table.is_temporary]
+    managed = [table for table in plan.tables if not table.is_temporary]
+    if managed:
+        transaction.ddl.drop_tables(
+            transaction, managed, kind=plan.kind, cascade=plan.cascade
+        )
+    if own:
         with transaction.statement():
-            if create.unless is None or not is_there(
-                transaction, table.schema, create.unless
-            ):
-                alter_by(transaction, table, create.text, adds=create.name)
-        return Outcome()
+            transaction.temporaries.drop(transaction, own)
+
+
+def create_index(plan: CreateIndex, transaction: DDLTransaction) -> None:
+    """CREATE INDEX: an index of the storage table."""
+    table = plan.table
+    is_plain = not plan.is_computed and not plan.is_unique
+    # The index may be too small for a row that this transaction has buffered: then
+    # it is an alteration, which moves such rows to storage before (P4).
+    if is_plain and not transaction.writes.get(table.id):
+        transaction.ddl.define(transaction, table, plan.text)
+        return
+    # A row that another transaction has buffered may be one for which the index's
+    # expression fails, or a duplicate: that transaction finds that the table has
+    # another number (P4).
+    with transaction.statement():
+        if plan.unless is None or not is_there(transaction, table.schema, plan.unless):
+            alter_by(transaction, table, plan.text, adds=plan.name)
 
 
 def alter_by(
@@ -208,53 +197,28 @@ def alter_by(
     transaction.alterations.alter(transaction, plan, expect)
 
 
-class DropIndexStatement(Statement):
+def drop_index(plan: DropIndex, transaction: DDLTransaction) -> None:
     """DROP INDEX."""
-
-    defines = True
-    plan: DropIndex
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Drop the index."""
-        drop = self.plan
-        with transaction.statement():
-            owners = [owner(transaction, *name) for name in drop.names]
-            table = next((table for table in owners if table is not None), None)
-            if table is None:
-                transaction.ddl.define(transaction, None, drop.text)
-            elif len(owners) > 1:
-                raise errors.NotSupportedError(
-                    f"a unique index of {table.qualified_name} is dropped by itself; "
-                    "write a statement for each index"
-                )
-            else:
-                alter_by(transaction, table, drop.text)
-        return Outcome()
+    with transaction.statement():
+        owners = [owner(transaction, *name) for name in plan.names]
+        table = next((table for table in owners if table is not None), None)
+        if table is None:
+            transaction.ddl.define(transaction, None, plan.text)
+        elif len(owners) > 1:
+            raise errors.NotSupportedError(
+                f"a unique index of {table.qualified_name} is dropped by itself; "
+                "write a statement for each index"
+            )
+        else:
+            alter_by(transaction, table, plan.text)
 
 
-class AlterTableStatement(Statement):
+def alter_table(plan: AlterTable, transaction: DDLTransaction) -> None:
     """ALTER TABLE."""
-
-    defines = True
-    plan: AlterTable
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Alter the table."""
-        plan = self.plan
-        if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
-            with transaction.statement():
-                transaction.alterations.alter(transaction, plan)
-        return Outcome()
+    if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
+        with transaction.statement():
+            transaction.alterations.alter(transaction, plan)
 
 
-class AlterNothingStatement(Statement):
-    """ALTER TABLE IF EXISTS of a table that is not there."""
-
-    plan: AlterNothing
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Do nothing."""
-        return Outcome()
+def alter_nothing(plan: AlterNothing, transaction: DDLTransaction) -> None:
+    """ALTER TABLE IF EXISTS of a table that is not there: do nothing."""

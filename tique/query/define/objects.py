@@ -20,7 +20,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.base import Outcome, Statement
 from tique.query.define.definition import alter_by
-from tique.query.define.renaming import rename_schema, rename_type, shape_of
+from tique.query.define.renaming import rename_type, shape_of
 from tique_rewriter.kinds.define.materialized import tables_of
 from tique_rewriter.kinds.define.views import check_view
 
@@ -35,186 +35,144 @@ if TYPE_CHECKING:
         DefineViews,
         Grant,
         RefreshMaterialized,
-        RenameSchema,
         Tidy,
     )
     from tique_rewriter.schema import Table
 
 
-class DefineObjectsStatement(Statement):
-    """A definition that the engine runs as it stands.
+def define_objects(plan: DefineObjects, transaction: DDLTransaction) -> None:
+    """Have the engine run a definition as it stands.
 
     The tables in schemas that it drops are released first. All others must be what they
     were: what else an engine drops or changes with an object is refused.
     """
+    if plan.changed_type is not None:
+        _rename(plan, plan.changed_type, transaction)
+    else:
+        _define(plan, transaction)
 
-    defines = True
-    plan: DefineObjects
 
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Define it."""
-        if self.plan.changed_type is not None:
-            return self._rename(transaction, self.plan.changed_type)
-        return self._run(transaction)
+def _rename(plan: DefineObjects, name: str, transaction: DDLTransaction) -> None:
+    """Rename a type or a value of it.
 
-    def _rename(self, transaction: DDLTransaction, name: str) -> Outcome:
-        """Rename a type or a value of it.
+    Rows in memory and in the log have values by their text, and statements the type by
+    its name: the tables with such columns are made anew, as by ALTER TABLE.
+    """
+    tables = _tables_of(transaction, name)
 
-        Rows in memory and in the log have values by their text, and statements the type by
-        its name: the tables with such columns are made anew, as by ALTER TABLE.
-        """
-        tables = self._tables_of(transaction, name)
+    def expect() -> None:
+        if _tables_of(transaction, name) != tables:
+            raise errors.SerializationError(
+                f"other columns are of the type {name} by now; run the statement again"
+            )
 
-        def expect() -> None:
-            if self._tables_of(transaction, name) != tables:
-                raise errors.SerializationError(
-                    f"other columns are of the type {name} by now; run the statement again"
-                )
+    if not tables:
+        _define(plan, transaction, expect)
+        return
+    with transaction.statement():
+        if len(tables) == 1:
+            alter_by(transaction, tables[0], plan.text, expect)
+        else:
+            rename_type(transaction, plan.text, tables, expect)
 
-        if not tables:
-            return self._run(transaction, expect)
-        text = self.plan.text
-        with transaction.statement():
-            if len(tables) == 1:
-                alter_by(transaction, tables[0], text, expect)
-            else:
-                rename_type(transaction, text, tables, expect)
-        return Outcome()
 
-    def _run(
-        self, transaction: DDLTransaction, expect: Callable[[], None] = lambda: None
-    ) -> Outcome:
-        ddl, session = transaction.ddl, transaction.session
-        engine, catalog = transaction.engine, transaction.catalog
-        schemas = {name.lower() for name in self.plan.dropped_schemas}
+def _define(
+    plan: DefineObjects,
+    transaction: DDLTransaction,
+    expect: Callable[[], None] = lambda: None,
+) -> None:
+    ddl, session = transaction.ddl, transaction.session
+    engine, catalog = transaction.engine, transaction.catalog
+    schemas = {name.lower() for name in plan.dropped_schemas}
 
-        def dropped() -> list[Table]:
-            return [table for table in catalog if table.schema.lower() in schemas]
+    def dropped() -> list[Table]:
+        return [table for table in catalog if table.schema.lower() in schemas]
 
-        def define() -> None:
-            expect()
-            gone = dropped()
-            ddl.release(session, gone)
-            kept = [t for t in catalog if t not in gone and not t.fault] if gone else []
-            session.execute(self.plan.text)
-            views = [table for table in kept if table.is_materialized]
-            lost = engine.without_storage(session, views) if views else []
-            for table in kept:
-                if table in lost:
-                    continue
-                now = engine.describe(session, table.schema, table.name)
-                if shape_of(now) != shape_of(table):
-                    raise errors.NotSupportedError(
-                        f"this would change {table.qualified_name} too; change that "
-                        "first, by itself",
-                        sqlstate="2BP01",
-                    )
-
-        ddl.changes.change(transaction, define, dropped)
-        return Outcome()
-
-    def _tables_of(self, transaction: DDLTransaction, name: str) -> list[Table]:
-        """The tables whose recent versions have values of a type.
-
-        Raises
-        ------
-        NotSupportedError
-            One of them is not managed, as temporary tables are.
-        """
-        catalog = transaction.catalog
-        tables: list[Table] = []
-        for place in transaction.engine.tables_of_type(transaction.session, name):
-            table = catalog.named(*place)
-            if table is None:
+    def define() -> None:
+        expect()
+        gone = dropped()
+        ddl.release(session, gone)
+        kept = [t for t in catalog if t not in gone and not t.fault] if gone else []
+        session.execute(plan.text)
+        views = [table for table in kept if table.is_materialized]
+        lost = engine.without_storage(session, views) if views else []
+        for table in kept:
+            if table in lost:
+                continue
+            now = engine.describe(session, table.schema, table.name)
+            if shape_of(now) != shape_of(table):
                 raise errors.NotSupportedError(
-                    f"to rename {name} or a value of it is not supported while a table "
-                    f"that is not managed has columns of it ({'.'.join(place)}); drop "
-                    "that, or make a new type and change the columns to it one by one",
-                    sqlstate="0A000",
+                    f"this would change {table.qualified_name} too; change that "
+                    "first, by itself",
+                    sqlstate="2BP01",
                 )
-            tables.append(table)
-        return tables
+
+    ddl.changes.change(transaction, define, dropped)
 
 
-class RenameSchemaStatement(Statement):
-    """ALTER SCHEMA … RENAME TO."""
+def _tables_of(transaction: DDLTransaction, name: str) -> list[Table]:
+    """The tables whose recent versions have values of a type.
 
-    defines = True
-    plan: RenameSchema
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Rename the schema."""
-        with transaction.statement():
-            rename_schema(transaction, self.plan)
-        return Outcome()
-
-
-class DefineMacroStatement(DefineObjectsStatement):
-    """A macro, once the engine has said that it may be there."""
-
-    plan: DefineMacro
-
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Create it."""
-        macro = self.plan
-        transaction.engine.check_macro(
-            transaction.session, macro.name, macro.expression
-        )
-        return super().run(transaction, parameters)
+    Raises
+    ------
+    NotSupportedError
+        One of them is not managed, as temporary tables are.
+    """
+    catalog = transaction.catalog
+    tables: list[Table] = []
+    for place in transaction.engine.tables_of_type(transaction.session, name):
+        table = catalog.named(*place)
+        if table is None:
+            raise errors.NotSupportedError(
+                f"to rename {name} or a value of it is not supported while a table "
+                f"that is not managed has columns of it ({'.'.join(place)}); drop "
+                "that, or make a new type and change the columns to it one by one",
+                sqlstate="0A000",
+            )
+        tables.append(table)
+    return tables
 
 
-class DefineViewsStatement(Statement):
+def define_macro(plan: DefineMacro, transaction: DDLTransaction) -> None:
+    """Create a macro, once the engine has said that it may be there."""
+    transaction.engine.check_macro(transaction.session, plan.name, plan.expression)
+    define_objects(plan, transaction)
+
+
+def define_views(plan: DefineViews, transaction: DDLTransaction) -> None:
     """CREATE VIEW or DROP VIEW, which the engine runs as it stands.
 
     A view is the engine's own, over the storage tables: its listings have it, and after
     detaching it is what it was. Statements read its query in its place.
     """
+    catalog = transaction.catalog
 
-    defines = True
-    plan: DefineViews
+    def used() -> list[Table]:
+        found = (catalog.view(*name) for name in plan.names)
+        return [view.table for view in found if view is not None]
 
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Create or drop the views."""
-        catalog = transaction.catalog
+    def define() -> None:
+        transaction.session.execute(plan.text)
+        if plan.creates:
+            _check(plan, transaction)
 
-        def used() -> list[Table]:
-            found = (catalog.view(*name) for name in self.plan.names)
-            return [view.table for view in found if view is not None]
-
-        def define() -> None:
-            transaction.session.execute(self.plan.text)
-            if self.plan.creates:
-                self._check(transaction)
-
-        transaction.ddl.changes.change(transaction, define, used)
-        return Outcome()
-
-    def _check(self, transaction: DDLTransaction) -> None:
-        """Refuse a view whose query, as the engine has written it, cannot be read."""
-        engine = transaction.engine
-        views = engine.views(transaction.session)
-        catalog = transaction.catalog.with_views(views)
-        for name in self.plan.names:
-            view = catalog.view(*name)
-            if view is not None and view != transaction.catalog.view(*name):
-                check_view(catalog, engine.capabilities.dialect, view)
+    transaction.ddl.changes.change(transaction, define, used)
 
 
-class GrantStatement(Statement):
-    """GRANT and REVOKE."""
+def _check(plan: DefineViews, transaction: DDLTransaction) -> None:
+    """Refuse a view whose query, as the engine has written it, cannot be read."""
+    engine = transaction.engine
+    views = engine.views(transaction.session)
+    catalog = transaction.catalog.with_views(views)
+    for name in plan.names:
+        view = catalog.view(*name)
+        if view is not None and view != transaction.catalog.view(*name):
+            check_view(catalog, engine.capabilities.dialect, view)
 
-    defines = True
-    plan: Grant
 
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Change the privileges; tables are what they were."""
-        transaction.ddl.changes.run_text(transaction, self.plan.text)
-        return Outcome()
+def grant(plan: Grant, transaction: DDLTransaction) -> None:
+    """GRANT and REVOKE: change the privileges; tables are what they were."""
+    transaction.ddl.changes.run_text(transaction, plan.text)
 
 
 class TidyStatement(Statement):
@@ -241,65 +199,51 @@ class TidyStatement(Statement):
         return Outcome()
 
 
-class CreateMaterializedStatement(Statement):
-    """CREATE MATERIALIZED VIEW."""
+def create_materialized(plan: CreateMaterialized, transaction: DDLTransaction) -> None:
+    """CREATE MATERIALIZED VIEW: create the view, without rows; then fill it."""
+    catalog = transaction.catalog
+    schema, name = plan.name
+    if catalog.named(schema, name) or catalog.view(schema, name):
+        if plan.if_not_exists:
+            return
+        raise errors.ProgrammingError(
+            f"table or view {schema}.{name} exists already", sqlstate="42P07"
+        )
 
-    defines = is_held = True
-    plan: CreateMaterialized
+    def define() -> Table:
+        engine, session = transaction.engine, transaction.session
+        session.execute(f"{plan.text} WITH NO DATA").close()
+        if plan.has_rows:
+            made = engine.describe(session, schema, name)
+            expect_in_storage(transaction, made)
+            place = engine.forms.plain(made)
+            session.execute(f"REFRESH MATERIALIZED VIEW {place}").close()
+        return engine.describe(session, schema, name)
 
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the view, without rows; then fill it."""
-        create, catalog = self.plan, transaction.catalog
-        schema, name = create.name
-        if catalog.named(schema, name) or catalog.view(schema, name):
-            if create.if_not_exists:
-                return Outcome()
-            raise errors.ProgrammingError(
-                f"table or view {schema}.{name} exists already", sqlstate="42P07"
-            )
-
-        def define() -> Table:
-            engine, session = transaction.engine, transaction.session
-            session.execute(f"{create.text} WITH NO DATA").close()
-            if create.has_rows:
-                made = engine.describe(session, schema, name)
-                expect_in_storage(transaction, made)
-                place = engine.forms.plain(made)
-                session.execute(f"REFRESH MATERIALIZED VIEW {place}").close()
-            return engine.describe(session, schema, name)
-
-        fill(transaction, define)
-        return Outcome()
+    fill(transaction, define)
 
 
-class RefreshMaterializedStatement(Statement):
-    """REFRESH MATERIALIZED VIEW."""
+def refresh_materialized(
+    plan: RefreshMaterialized, transaction: DDLTransaction
+) -> None:
+    """REFRESH MATERIALIZED VIEW: have the engine compute its rows anew."""
+    catalog = transaction.catalog
+    # Its number may be another one by now.
+    view = catalog.find(plan.view.schema, plan.view.name)
+    if view is None or not view.is_materialized:
+        raise errors.ProgrammingError(
+            f"{plan.view.qualified_name} was dropped meanwhile", sqlstate="42P01"
+        )
 
-    defines = is_held = True
-    plan: RefreshMaterialized
+    def define() -> Table:
+        engine, session = transaction.engine, transaction.session
+        if plan.has_rows:
+            expect_in_storage(transaction, view)
+        engine.unmanage(session, view)
+        session.execute(plan.text).close()
+        return engine.describe(session, view.schema, view.name)
 
-    @override
-    def run(self, transaction: DDLTransaction, parameters: Sequence[Any]) -> Outcome:
-        """Have the engine compute its rows anew."""
-        refresh, catalog = self.plan, transaction.catalog
-        # Its number may be another one by now.
-        view = catalog.find(refresh.view.schema, refresh.view.name)
-        if view is None or not view.is_materialized:
-            raise errors.ProgrammingError(
-                f"{refresh.view.qualified_name} was dropped meanwhile", sqlstate="42P01"
-            )
-
-        def define() -> Table:
-            engine, session = transaction.engine, transaction.session
-            if refresh.has_rows:
-                expect_in_storage(transaction, view)
-            engine.unmanage(session, view)
-            session.execute(refresh.text).close()
-            return engine.describe(session, view.schema, view.name)
-
-        fill(transaction, define)
-        return Outcome()
+    fill(transaction, define)
 
 
 def fill(transaction: DDLTransaction, define: Callable[[], Table]) -> None:

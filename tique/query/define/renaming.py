@@ -61,8 +61,8 @@ def rename_type(
         _make_anew(transaction, text, tables, before=expect)
 
 
-def rename_schema(transaction: DDLTransaction, plan: RenameSchema) -> None:
-    """Rename a schema with the tables in it.
+def rename_schema(plan: RenameSchema, transaction: DDLTransaction) -> None:
+    """ALTER SCHEMA … RENAME TO: rename a schema with the tables in it.
 
     Raises
     ------
@@ -74,29 +74,30 @@ def rename_schema(transaction: DDLTransaction, plan: RenameSchema) -> None:
     """
     changes, engine = transaction.ddl.changes, transaction.engine
     catalog, session = transaction.catalog, transaction.session
-    changes.expect_possible(transaction)
-    name, _ = plan.names
-    with changes.alone():
-        if name in (engine.search_path or ()):
-            raise errors.NotSupportedError(
-                f"to rename {name} is not supported while names are looked for in it "
-                "(search_path); connect with another path"
-            )
-        tables = [table for table in catalog if table.schema == name]
-        others = [t for t in catalog if t.schema != name and t.fault is None]
+    with transaction.statement():
+        changes.expect_possible(transaction)
+        name, _ = plan.names
+        with changes.alone():
+            if name in (engine.search_path or ()):
+                raise errors.NotSupportedError(
+                    f"to rename {name} is not supported while names are looked for in it "
+                    "(search_path); connect with another path"
+                )
+            tables = [table for table in catalog if table.schema == name]
+            others = [t for t in catalog if t.schema != name and t.fault is None]
 
-        def expect_same() -> None:
-            for table in others:
-                now = engine.describe(session, table.schema, table.name)
-                if shape_of(now) != shape_of(table):
-                    raise errors.NotSupportedError(
-                        f"to rename {name} is not supported: {table.qualified_name} has "
-                        "columns of its types",
-                        sqlstate="2BP01",
-                    )
+            def expect_same() -> None:
+                for table in others:
+                    now = engine.describe(session, table.schema, table.name)
+                    if shape_of(now) != shape_of(table):
+                        raise errors.NotSupportedError(
+                            f"to rename {name} is not supported: {table.qualified_name} has "
+                            "columns of its types",
+                            sqlstate="2BP01",
+                        )
 
-        renamed = dict([plan.names])
-        _make_anew(transaction, plan.text, tables, renamed, after=expect_same)
+            renamed = dict([plan.names])
+            _make_anew(transaction, plan.text, tables, renamed, after=expect_same)
 
 
 def _make_anew(

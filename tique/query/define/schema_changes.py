@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -67,6 +68,7 @@ _PATIENCE = 2.0
 """Seconds to wait for the snapshots that a table's recent versions are kept for."""
 
 
+@dataclass(eq=False)
 class SchemaChanges:
     """What all changes of the schema of one database have in common.
 
@@ -82,21 +84,12 @@ class SchemaChanges:
         The open transactions of this process, by txid.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        catalog: ManagedCatalog,
-        timeline: Timeline,
-        committer: Committer,
-        checkpointer: Checkpointer,
-        transactions: Mapping[int, Transaction],
-    ) -> None:
-        self.engine = engine
-        self.catalog = catalog
-        self.timeline = timeline
-        self.checkpointer = checkpointer
-        self.committer = committer
-        self.transactions = transactions
+    engine: Engine
+    catalog: ManagedCatalog
+    timeline: Timeline
+    committer: Committer
+    checkpointer: Checkpointer
+    transactions: Mapping[int, Transaction]
 
     def expect_possible(self, transaction: Transaction) -> None:
         """Refuse DDL in a transaction that has uncommitted writes, or is read-only.

@@ -201,13 +201,9 @@ class Temporaries:
         if name in self._found and plan.if_not_exists:
             return -1
         if name in self._found and not plan.replaces:
-            raise errors.ProgrammingError(
-                f"there is a temporary table {plan.name} already", sqlstate="42P07"
-            )
+            raise _is_there("table", plan.name)
         if name in self._views:
-            raise errors.ProgrammingError(
-                f"there is a temporary view {plan.name} already", sqlstate="42P07"
-            )
+            raise _is_there("view", plan.name)
         self._expect_possible(transaction, "TABLE", plan.name)
         # It is made like a managed one for a moment, without a barrier.
         transaction.ddl.changes.timeline.expect_owner()
@@ -255,10 +251,7 @@ class Temporaries:
         name = plan.name.lower()
         passes = plan.replaces or plan.if_not_exists
         if name in self._found or (name in self._views and not passes):
-            kind = "table" if name in self._found else "view"
-            raise errors.ProgrammingError(
-                f"there is a temporary {kind} {plan.name} already", sqlstate="42P07"
-            )
+            raise _is_there("table" if name in self._found else "view", plan.name)
         self._expect_possible(transaction, "VIEW", plan.name)
         transaction.ddl.changes.timeline.expect_owner()
         # Even of one that is there: the engine may not have IF NOT EXISTS.
@@ -462,6 +455,12 @@ class Temporaries:
         for number in self._there:
             self._catalog.remove_temporary(number)
         self._there = {}
+
+
+def _is_there(kind: str, name: str) -> errors.ProgrammingError:
+    return errors.ProgrammingError(
+        f"there is a temporary {kind} {name} already", sqlstate="42P07"
+    )
 
 
 class SessionDefinitions(DerivedDefinitions):
