@@ -12,6 +12,7 @@ import tique
 from tique.checkpoint.checkpointer import Checkpointer
 from tique.database import database as databases
 from tique.database.database import Database
+from tique.query.transaction.ddl_transaction import DDLTransaction
 
 
 class _Fault(Exception):
@@ -36,8 +37,8 @@ def _fail_within():
 
 BODIES = {
     "commit": (databases.Committer, "commit"),
-    "rollback": (databases.DDLTransaction, "end"),
-    "savepoint": (databases.DDLTransaction, "savepoint"),
+    "rollback": (DDLTransaction, "end"),
+    "savepoint": (DDLTransaction, "savepoint"),
     "checkpoint": (Checkpointer, "checkpoint_now"),
     "outcome": (Database, "outcome"),
     "connect": (databases, "_acquire"),
