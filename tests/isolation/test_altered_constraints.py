@@ -179,6 +179,33 @@ def test_a_column_of_a_foreign_key_is_dropped(engine, one):
     assert rows(engine.connect(), "SELECT * FROM c ORDER BY id") == [(10, 5), (11, 6)]
 
 
+def test_a_foreign_key_is_dropped_after_a_change_of_its_tables(engine, one):
+    """P9: in one transaction, as migrations do; until its end it holds for others."""
+    one.execute(ADD)
+    one.commit()
+    one.execute("BEGIN")
+    one.execute("DELETE FROM c WHERE p = 1")
+    one.execute("UPDATE p SET name = 'x'")
+    one.execute("ALTER TABLE c DROP CONSTRAINT of_p")
+    one.execute("INSERT INTO c VALUES (12, 7, 0)")
+    one.execute("DELETE FROM p WHERE id = 1")
+    one.execute("ROLLBACK")
+    refused(one, "INSERT INTO c VALUES (12, 7, 0)", ForeignKeyViolation)
+    one.execute("BEGIN")
+    one.execute("DELETE FROM p WHERE id = 2")
+    one.execute("UPDATE c SET n = 8 WHERE id = 10")
+    one.execute("ALTER TABLE c DROP CONSTRAINT of_p")
+    one.execute("UPDATE c SET p = 7 WHERE id = 11")
+    one.execute("COMMIT")
+    for _ in range(2):
+        assert rows(one, "SELECT * FROM p") == [(1, "a")]
+        assert rows(one, "SELECT * FROM c ORDER BY id") == [(10, 1, 8), (11, 7, 6)]
+        engine.close()
+        one = engine.connect()
+    one.execute("DELETE FROM p")
+    one.commit()
+
+
 @KEYS_DROPPED
 def test_a_referenced_key_is_dropped(engine, one):
     one.execute(ADD)

@@ -117,8 +117,15 @@ def test_nowait(engine, table):
         ) == [2, 3]
 
 
-def test_skip_locked(engine, table):
-    query = "SELECT id FROM t ORDER BY id LIMIT {} FOR UPDATE SKIP LOCKED"
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM t ORDER BY id LIMIT {} FOR UPDATE SKIP LOCKED",
+        "SELECT id FROM t ORDER BY id FOR UPDATE SKIP LOCKED LIMIT {}",
+        "SELECT id FROM t ORDER BY id FETCH FIRST {} ROWS ONLY FOR UPDATE SKIP LOCKED",
+    ],
+)
+def test_skip_locked(engine, table, query):
     with engine.connect() as one, engine.connect() as two, engine.connect() as three:
         assert ids(one, query.format(1)) == [1]
         assert ids(two, query.format(1)) == [2]

@@ -12,14 +12,14 @@ from tests.plugins.postgresql import empty
 
 TABLE = (
     "CREATE TABLE public.t (id INTEGER PRIMARY KEY, n INTEGER, a INTEGER[], b TEXT[], "
-    "c NUMERIC(6, 2)[], d TIMESTAMPTZ[])"
+    "c NUMERIC(6, 2)[], d TIMESTAMPTZ[], j JSONB)"
 )
 ROWS = [
-    "(1, 5, '{1,2,3}', '{x,NULL,\"a,\\\"b\"}', '{1.5,2}', '{2024-01-01,infinity}')",
-    "(2, 6, NULL, NULL, NULL, NULL)",
-    "(3, 7, '{}', '{}', '{}', '{}')",
-    "(4, 8, '[3:5]={7,8,9}', '[-1:0]={u,v}', '[0:0]={1}', '[2:2]={epoch}')",
-    "(5, 9, '{NULL}', '{\"\"}', '{NaN}', NULL)",
+    "(1, 5, '{1,2,3}', '{x,NULL,\"a,\\\"b\"}', '{1.5,2}', '{2024-01-01,infinity}', '{\"a\": 1}')",
+    "(2, 6, NULL, NULL, NULL, NULL, NULL)",
+    "(3, 7, '{}', '{}', '{}', '{}', '{}')",
+    "(4, 8, '[3:5]={7,8,9}', '[-1:0]={u,v}', '[0:0]={1}', '[2:2]={epoch}', '{\"b\": {}}')",
+    "(5, 9, '{NULL}', '{\"\"}', '{NaN}', NULL, '{\"a\": [], \"c\": null}')",
 ]
 CHANGES = [
     *(f"a[{n}] = 50" for n in (1, 2, 4, 7, 0, -2, "- 1")),
@@ -27,8 +27,9 @@ CHANGES = [
     *("a[1] = (SELECT max(x.n) FROM t AS x)", "a[3] = cardinality(a)", "a[2] = t.n"),
     *("b[2] = 'it''s'", "b[1] = '{\"\\,'", "b[-3] = n || ''", "b[2] = NULL, n = 1"),
     *("c[2] = 1.005", "c[2] = n", "d[2] = '2024-02-01 10:00+02'"),
+    *("j['a'] = '2'", "j['it''s'] = to_jsonb(n)", "j['b'] = NULL", "j[''] = j"),
 ]
-EVERY = "SELECT id, n, a::text, b::text, c::text, d::text FROM t ORDER BY id"
+EVERY = "SELECT id, n, a::text, b::text, c::text, d::text, j::text FROM t ORDER BY id"
 
 
 @pytest.fixture
@@ -92,13 +93,17 @@ def test_what_the_engine_refuses(url):
     """P8, P10: more dimensions, wrong types; and a statement that fails leaves no trace."""
     with tique.connect(url) as connection:
         connection.execute(
-            "CREATE TABLE u (id INTEGER PRIMARY KEY, a INTEGER[], s VARCHAR(3)[])"
+            "CREATE TABLE u (id INTEGER PRIMARY KEY, a INTEGER[], s VARCHAR(3)[], j JSONB)"
         )
         connection.execute(
-            "INSERT INTO u VALUES (1, '{{1,2},{3,4}}', '{a}'), (2, '{1}', '{b}')"
+            "INSERT INTO u VALUES (1, '{{1,2},{3,4}}', '{a}', '[1]'), "
+            "(2, '{1}', '{b}', '5')"
         )
         connection.commit()
-        for change in ("a[1] = 5", "a[1] = 'x'", "a[1] = true", "a[1] = ARRAY[1]"):
+        changes = ["a[1] = 5", "a[1] = 'x'", "a[1] = true", "a[1] = ARRAY[1]"]
+        changes += ["j['a'] = '1'", "j['a'] = 1", "j['a'] = 'x'", "j['0'] = '1'"]
+        changes += ["j['a']['b'] = '1'", "a['b'] = 1"]
+        for change in changes:
             with pytest.raises(tique.Error):
                 connection.execute(f"UPDATE u SET {change}")
             connection.rollback()

@@ -219,7 +219,7 @@ RULES = Rules(
         interesting=re.compile(
             r"""['"$%?]|--|/\*|[^A-Za-z0-9_ \t\n\r\f,().;:\[\]+\-*/<>=~!@#^&|]"""
         ),
-        strings={"": _DOUBLED, "e": _ESCAPED, "b": _DOUBLED, "x": _DOUBLED},
+        strings={"e": _ESCAPED, **dict.fromkeys(["", "b", "x", "n"], _DOUBLED)},
         line_comments=frozenset({"--"}),
         line_end=re.compile(r"[\n\r]|\Z"),
         dollar_quotes=True,

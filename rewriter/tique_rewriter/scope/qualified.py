@@ -9,12 +9,15 @@ one is attached (:mod:`tique_rewriter.safety.attaching`).
 ``app.account.id``: the text that fills a table's hole has the table's name as its alias, and
 no schema. So the schema in front of such a column is blanked, where the column means the same
 without it: where the nearest relation that the rest of its name could mean is the one that the
-whole name means. All others stay, and are refused (:mod:`tique_rewriter.scope.references`).
+whole name means. Where tables of one name in two schemas are in the way of that, each gets an
+alias first, ``"app.account"``, but the table that a statement changes. All others stay, and
+are refused (:mod:`tique_rewriter.scope.references`).
 """
 
 from __future__ import annotations
 
-from itertools import islice, pairwise
+from collections import defaultdict
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
@@ -22,8 +25,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.scope.relations import relations_of, seen_from, with_joins
+from tique_rewriter.text.names import quote
+from tique_rewriter.text.placeholders import Lexed
 from tique_rewriter.text.source import Source
-from tique_rewriter.tree.shape import starts_at
+from tique_rewriter.tree.shape import has_only, starts_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
 
 _ASSIGNING = (exp.Update, exp.OnConflict, exp.When)
 _CHANGES = (exp.Update, exp.Delete, exp.Insert, exp.Merge)
+_TARGETS = (*_CHANGES, exp.Schema)
+_PLAIN_TABLE = frozenset({"this", "db", "joins"})
 _DEFINING = frozenset({"ALTER", "COMMENT", "CREATE", "DESCRIBE", "DROP", "SUMMARIZE"})
 """The first words of statements that the parser may not read."""
 _BEFORE_SCHEMAS = frozenset({"SCHEMA", "EXISTS"})
@@ -117,13 +124,79 @@ def without_schemas(source: Source) -> Source:
     except RewriteError:
         # It is complained about where the statement is planned.
         return source
-    # The schema and the dot after it.
-    spans = sorted(
-        (column.parts[0].meta["start"], column.parts[1].meta["start"])
-        for column in tree.find_all(exp.Column)
-        if _is_plain(source, column)
-    )
+    columns = [each for each in tree.find_all(exp.Column) if each.args.get("db")]
+    spans = sorted(_blank(each) for each in columns if _is_plain(source, each))
+    if len(spans) < len(columns) and (pieces := _with_aliases(source, tree)):
+        lexed = source.lexed.spliced(pieces)
+        return without_schemas(Source(lexed, source.rules, source.outer))
     return _blanked(source, spans)
+
+
+def _with_aliases(source: Source, tree: exp.Expr) -> list[tuple[int, int, Lexed]]:
+    """Aliases for tables of one name in several schemas, there and in front of columns."""
+    fold = source.rules.same
+    relations = defaultdict(list)
+    for each in tree.find_all(exp.Table, exp.Subquery, exp.CTE):
+        relations[fold(each.alias_or_name)].append(each)
+    shared = {
+        name: tables
+        for name, tables in relations.items()
+        if len(tables) > 1 and all(t.text("db") and not t.alias for t in tables)
+    }
+    written = {quote(each.name) for each in tree.find_all(exp.Identifier)}
+    aliases, found = {}, []
+    for table in chain(*shared.values()):
+        alias = quote(f"{table.text('db')}.{table.name}")
+        is_target = table.arg_key == "this" and isinstance(table.parent, _TARGETS)
+        if is_target or not has_only(table, _PLAIN_TABLE) or alias in written:
+            continue
+        end = table.this.meta["end"] + 1
+        aliases[id(table)] = alias
+        found.append((end, end, f" AS {alias}"))
+    for column in tree.find_all(exp.Column):
+        if fold(column.table or column.name) not in shared:
+            continue
+        relation = _relation_of(source, column)
+        is_named = source.rules.names_by_text and _is_in_unnamed_result(column)
+        if relation is None or is_named:
+            # With aliases it could mean another one.
+            return []
+        if id(relation) in aliases:
+            first, last = column.parts[0].meta, column.parts[-2].meta
+            text = aliases[id(relation)]
+            found.append((first["start"], last["end"] + 1, text))
+    return [(start, end, _lexed(text)) for start, end, text in sorted(found)]
+
+
+def _lexed(text: str) -> Lexed:
+    """Return a text that ends in a quoted name."""
+    return Lexed(text, text, (), (), (), ((text.index('"'), len(text)),), ())
+
+
+def _relation_of(source: Source, column: exp.Column) -> exp.Expr | None:
+    """The relation whose name is in front of a column; None in doubt."""
+    if column.args.get("catalog") or any("start" not in p.meta for p in column.parts):
+        return None
+    fold = source.rules.same
+    seen = {id(select) for select in seen_from(column)}
+    for scope, relations in _scopes(column):
+        named = [r for r in relations if fold(r.alias_or_name) == fold(column.table)]
+        if column.db:
+            named = [
+                r
+                for r in named
+                if not r.alias and fold(r.text("db")) == fold(column.db)
+            ]
+        if named:
+            is_seen = not isinstance(scope, exp.Select) or id(scope) in seen
+            return named[0] if len(named) == 1 and is_seen else None
+    return None
+
+
+def _blank(column: exp.Column) -> tuple[int, int]:
+    """The schema and the dot after it."""
+    schema, table = column.parts[0].meta, column.parts[1].meta
+    return schema["start"], table["start"]
 
 
 def _is_plain(source: Source, column: exp.Column) -> bool:
@@ -171,9 +244,11 @@ def _scopes(column: exp.Column) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
             yield node, relations_of(node)
         elif isinstance(node, _CHANGES):
             target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+            # (MERGE has the target of its actions.)
+            targets = [] if target is None else [target]
             using = node.args.get("using") or []
             using = using if isinstance(using, list) else [using]
-            yield node, with_joins([target, *relations_of(node), *using])
+            yield node, with_joins([*targets, *relations_of(node), *using])
         node = node.parent
 
 

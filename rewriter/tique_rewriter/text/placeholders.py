@@ -261,6 +261,9 @@ class _Lexer:
             if not certain:
                 self.refuse(f"a string right after {word}", start, "put a blank there")
             self.check_before(start - len(word))
+        if prefix == "n":
+            # As PostgreSQL's lexer reads it: no part of the parser knows N'…'.
+            self.replace(start - 1, start, "nchar ")
         end = self.quoted(self.lexicon.strings[prefix], start, "string")
         if (
             self.lexicon.escapes_go_on

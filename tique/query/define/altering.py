@@ -97,17 +97,21 @@ class Alterations:
             changes.refuse_users([before, *parents], transaction)
             if plan.changes or plan.statement:
                 changes.settle(before, transaction)
-            children = [child for child, _ in self._catalog.referencing(before)]
-            sts = [
-                changes.gather(t, transaction) for t in (before, *parents, *children)
-            ]
+            sts = 0
+            if plan.new_keys or plan.retyped:
+                # Rows are checked: all of them have to be where the engine can ask.
+                children = [child for child, _ in self._catalog.referencing(before)]
+                sts, *_ = [
+                    changes.gather(each, transaction)
+                    for each in (before, *parents, *children)
+                ]
             since: dict[int, float] = {}
 
             def change() -> None:
                 since.clear()
                 is_remade = bool(plan.changes or plan.statement)
                 oldest = changes.absorb(before, transaction) if is_remade else 0
-                after = self._change(session, plan, sts[0])
+                after = self._change(session, plan, sts)
                 if is_remade:
                     since[after.id] = oldest
 

@@ -31,10 +31,7 @@ PLANNING = re.compile(
 _BOOLEAN = "on|true|yes|1"
 _WRITTEN = "values are kept in one written form, which all sessions read"
 
-_AS_IN_DUMPS = (
-    *("xmloption", "default_tablespace", "default_table_access_method"),
-    "check_function_bodies",
-)
+_AS_IN_DUMPS = ("xmloption", "default_tablespace", "default_table_access_method")
 """Settings that files of pg_dump and migration tools set to what they are by default."""
 
 TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
@@ -42,7 +39,8 @@ TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
 
 FREE = re.compile(
     f"{PLANNING.pattern}|{'|'.join(TIMEOUTS | CONNECTIONS)}|application_name|timezone|"
-    "lc_time|client_min_messages|temp_buffers|temp_file_limit"
+    "lc_time|client_min_messages|temp_buffers|temp_file_limit|check_function_bodies|"
+    "row_security"
 )
 
 RULES = SettingRules(
@@ -59,7 +57,7 @@ RULES = SettingRules(
         "bytea_output": re.compile("hex"),
         "extra_float_digits": re.compile("[123]"),
         "synchronous_commit": re.compile("on|true|yes|1"),
-        "row_security": re.compile(_BOOLEAN),
+        "default_with_oids": re.compile("off|false|no|0"),
     },
     reasons={
         "standard_conforming_strings": "statements are read as when it is on",
@@ -72,7 +70,7 @@ RULES = SettingRules(
         "extra_float_digits": f"{_WRITTEN}, to the last digit",
         "synchronous_commit": "what is committed is durable, also for other connections "
         "that commit at the same moment",
-        "row_security": "tables with row-level security are refused in any case",
+        "default_with_oids": "PostgreSQL has no tables with OIDs any more",
         "role": ROLES,
         "session_authorization": ROLES,
         "transaction_isolation": "use SET TRANSACTION ISOLATION LEVEL",
@@ -80,7 +78,6 @@ RULES = SettingRules(
         "default_transaction_deferrable": "SERIALIZABLE is not supported",
         "transaction_deferrable": "SERIALIZABLE is not supported",
         "session_replication_role": "it turns constraints off",
-        "check_function_bodies": "functions are not created through tique",
         "lc_monetary": "it changes how MONEY is written",
         "lc_numeric": "it changes how numbers are written",
         "lc_messages": "errors are known by their texts",

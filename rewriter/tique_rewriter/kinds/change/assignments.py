@@ -5,6 +5,9 @@ The engine has no expression for that. So the array is made of its elements: tho
 between the old ones and the new one are NULL, and the bounds are those that the engine's
 own assignment gives. The number is written out, so that it is one number for all of them.
 
+*SET j['a'] = …:* the JSON object with another member. ``jsonb_set()`` makes it, of NULL as of
+``{}``, and of an array it complains as the assignment does, unless the name is a number.
+
 *SET (a, b) = (SELECT …):* the subquery once for each column, and one of its results.
 So it is computed as often as there are columns. Each time the same row has to come: what
 chooses one of several rows, or another value each time, is refused. The engine complains
@@ -81,7 +84,7 @@ def plan_assignments(
             raise unknown_column(source, table, name, start)
         if position in found:
             raise source.syntax(f'the column "{name}" is set twice', start)
-        if is_default and isinstance(nth, int):
+        if is_default and isinstance(nth, int | str):
             raise source.unsupported("DEFAULT for an element", value[0].start)
         if is_default:
             check_default(source, table.columns[position], value[0].start)
@@ -90,12 +93,12 @@ def plan_assignments(
         check_given(source, table.columns[position], start)
         check_scalar(source, node, value[0].start, "SET")
         text = cut(value[0].start, value[-1].end)
-        if isinstance(nth, int):
+        if isinstance(nth, int | str):
             column = table.columns[position]
-            check_array(source, column, start)
+            check_subscript(source, column, nth, start)
             if qualifier is None:
                 raise _refusal(source, start)
-            found[position] = Expression(with_element(column, qualifier, nth, text))
+            found[position] = Expression(with_part(column, qualifier, nth, text))
             continue
         if nth is not None:
             found[position] = Expression(column_of_row(nth, text))
@@ -107,23 +110,26 @@ def plan_assignments(
 
 def _pairs(
     source: Source, pieces: list[list[Word]], nodes: Sequence[exp.Expr]
-) -> Iterator[tuple[list[Word], list[Word], exp.Expr, tuple[int, int] | int | None]]:
+) -> Iterator[
+    tuple[list[Word], list[Word], exp.Expr, tuple[int, int] | int | str | None]
+]:
     """Yield the words of each column and of its value, and the value's tree.
 
     If the value is a subquery for several columns, its position among them and their
-    number come last; if it is for an element of an array, its number.
+    number come last; if it is for an element of an array, its number, if it is for a
+    member of an object, its name as a literal.
     """
     for piece, node in zip(pieces, nodes, strict=True):
         form = _refusal(source, piece[0].start)
         if not isinstance(node, exp.EQ):
             raise form
         if piece[0].keyword != "(":
-            element = number_of_element(source, piece[1:])
-            if element is not None:
-                number, length = element
+            part = subscript(source, piece[1:])
+            if part is not None:
+                number_or_name, length = part
                 if len(piece) <= 1 + length:
                     raise form
-                yield piece[:1], piece[1 + length :], node.expression, number
+                yield piece[:1], piece[1 + length :], node.expression, number_or_name
                 continue
             if len(piece) < 3 or piece[1].keyword != "=":
                 raise form
@@ -191,12 +197,14 @@ _ARRAY = re.compile(r"(.+)\[\]")
 _CUT = re.compile(r"(?:character|bit)\b.*\(", re.IGNORECASE)
 """Types whose casts cut values that an assignment refuses."""
 _MOST = 2**31 - 1
+_NUMBER = re.compile(r"\s*[+-]?\d+.*", re.DOTALL)
+"""What a member's name could be read as: the number of an element."""
 
 
-def number_of_element(source: Source, words: list[Word]) -> tuple[int, int] | None:
-    """Return the number in ``[n] =`` that the words begin with, and how many they are.
+def subscript(source: Source, words: list[Word]) -> tuple[int | str, int] | None:
+    """Return what is in ``[n] =`` or ``['name'] =``, and of how many words it is.
 
-    None if they begin with anything else.
+    None if the words begin with anything else.
     """
     if "element" not in source.rules.row_assignments:
         return None
@@ -205,26 +213,46 @@ def number_of_element(source: Source, words: list[Word]) -> tuple[int, int] | No
     end = 2 + is_negative
     if keywords[:1] != ["["] or keywords[end : end + 2] != ["]", "="]:
         return None
+    literal = source.raw(words[end - 1])
+    if literal[0] == "'" and not is_negative and not _NUMBER.fullmatch(literal[1:-1]):
+        return literal, end + 2
     digits = keywords[end - 1]
     if not digits.isascii() or not digits.isdigit() or int(digits) > _MOST:
         return None
     return (-int(digits) if is_negative else int(digits)), end + 2
 
 
-def check_array(source: Source, column: Column, start: int) -> None:
+def check_subscript(
+    source: Source, column: Column, part: int | str, start: int
+) -> None:
     """Refuse an element of a column that is no array, or of values that a cast would cut.
+
+    And a member of a column that is not ``jsonb``.
 
     Raises
     ------
     UnsupportedSQL
         It is one of these.
     """
-    if _ARRAY.fullmatch(column.type) is None or _CUT.match(column.type):
+    if isinstance(part, str):
+        is_right = column.type == "jsonb"
+    else:
+        is_right = bool(_ARRAY.fullmatch(column.type)) and not _CUT.match(column.type)
+    if not is_right:
         raise source.unsupported(
             f"an element of a column of type {column.type}",
             start,
             "assign the whole value",
         )
+
+
+def with_part(column: Column, qualifier: str, part: int | str, value: Text) -> Text:
+    """Return the array or object of a column with ``value`` as one of its parts."""
+    if isinstance(part, int):
+        return with_element(column, qualifier, part, value)
+    old = f"coalesce({qualifier}.{quote(column.name)}, '{{}}')"
+    null = "CAST('null' AS jsonb)"
+    return (f"jsonb_set({old}, ARRAY[{part}], coalesce((", *value, f"), {null}))")
 
 
 def with_element(column: Column, qualifier: str, number: int, value: Text) -> Text:

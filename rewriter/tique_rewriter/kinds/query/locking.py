@@ -69,9 +69,10 @@ _KEY = "_locked_"
 
 @dataclass(frozen=True)
 class _Clause:
-    """A lock clause: where it starts, the tables after OF, and what it does."""
+    """A lock clause: where it starts and ends, the tables after OF, and what it does."""
 
     start: int
+    end: int
     names: tuple[tuple[str, int], ...]
     wait: Wait
     shared: bool
@@ -87,7 +88,7 @@ def without_rows(source: Source) -> Source | None:
     clause = _clause(source)
     if clause.names or any(word.keyword == "FROM" for word in source.words):
         return None
-    rest = Source(source.lexed.part(0, clause.start), source.rules, source.outer)
+    rest = _without_clause(source, clause)
     return rest if rest.words[0].keyword == "SELECT" else None
 
 
@@ -112,8 +113,7 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     first = source.words[0]
     if first.keyword != "SELECT":
         raise _refused(source, f"{first.keyword} with FOR UPDATE", first.start)
-    # All that comes after it is the clause: the text before it keeps its places.
-    rest = Source(source.lexed.part(0, clause.start), source.rules)
+    rest = _without_clause(source, clause)
     tree = rest.parse()
     if not isinstance(tree, exp.Select) or not tree.expressions:
         raise _refused(source, "this query with FOR UPDATE", first.start)
@@ -170,7 +170,7 @@ def _starts(source: Source) -> list[int]:
 
 
 def _clause(source: Source) -> _Clause:
-    """Read the clause to its last word, which must be the statement's."""
+    """Read the clause, which only LIMIT and its kind may follow."""
     number, *more = _starts(source)
     start, cursor = source.words[number].start, Cursor(source, number=number + 1)
     if more:
@@ -183,11 +183,17 @@ def _clause(source: Source) -> _Clause:
 
     names = cursor.list_of(table) if cursor.accept("OF") else []
     wait = _WAITS[cursor.accept("NOWAIT", "SKIP LOCKED")]
-    if cursor.left:
+    if not cursor.is_done and not cursor.follows("LIMIT", "OFFSET", "FETCH"):
         raise source.unsupported(
             "text after FOR UPDATE", cursor.start, "put FOR UPDATE at the end"
         )
-    return _Clause(start, tuple(names), wait, kind in _SHARED)
+    return _Clause(start, cursor.before.end, tuple(names), wait, kind in _SHARED)
+
+
+def _without_clause(source: Source, clause: _Clause) -> Source:
+    """Return the query without the clause, in which all places stay."""
+    lexed = source.lexed.blanked([(clause.start, clause.end)])
+    return Source(lexed, source.rules, source.outer)
 
 
 def _check_shape(source: Source, tree: exp.Select, reads: Reads) -> None:
@@ -261,11 +267,16 @@ def _limit(source: Source, tree: exp.Select) -> tuple[Operand | None, int]:
     limit = tree.args.get("limit")
     if limit is None:
         return None, source.end
-    found = clause_words(source, tree, "LIMIT")
-    if len(found) == 1 and isinstance(limit, exp.Limit):
-        ((number, word),) = found
-        value = source.text[word.end : source.end].strip()
-        before = words[number - 1].end
+    found = clause_words(source, tree, "LIMIT", "FETCH")
+    if len(found) == 1:
+        ((number, _),) = found
+        before, cursor = words[number - 1].end, Cursor(source, number=number)
+        is_fetch = cursor.accept("LIMIT", "FETCH FIRST", "FETCH NEXT") != "LIMIT"
+        begin = cursor.number
+        cursor.take_until(("ROW", "ROWS") if is_fetch else ())
+        value = cursor.text_from(begin)
+        if is_fetch and not cursor.accept_last("ROW ONLY", "ROWS ONLY"):
+            value = ""
         if value.isascii() and value.isdigit():
             return Literal(int(value)), before
         count = len(source.lexed.arguments)
@@ -374,6 +385,13 @@ def _subquery(source: Source, number: int) -> list[Word]:
     ):
         last += 1
     body = words[first + 1 : last]
+    if first > 0 and words[first - 1].keyword == "LATERAL":
+        raise source.unsupported(
+            "FOR UPDATE in a LATERAL subquery",
+            words[number].start,
+            "rows are locked once, before the query around it is read: "
+            "lock them in a SELECT of its own",
+        )
     if (
         depth == 0
         or last == len(words)
