@@ -1,4 +1,4 @@
-"""DDLTransaction control in SQL text: BEGIN, COMMIT, savepoints, SET TRANSACTION."""
+"""Transaction control in SQL text: BEGIN, COMMIT, savepoints, SET TRANSACTION."""
 
 from __future__ import annotations
 
