@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tique_backends.concurrency.retrying import persist
@@ -344,21 +345,21 @@ class Session(ABC):
         self.rollback()
 
     @abstractmethod
-    def commit(self) -> None:
-        """Commit it durably."""
+    def commit(self, ending: str = COMMIT) -> None:
+        """Commit it durably; unless a statement before COMMIT in ``ending`` fails."""
 
     @abstractmethod
     def rollback(self) -> None:
         """Roll it back; without one, do nothing."""
 
-    def transact(self, body: Callable[[], _Outcome]) -> _Outcome:
+    def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
         """Run ``body`` in an engine transaction and commit it durably.
 
         The whole of it is run again when another engine transaction was in the way.
         If it raises, all is rolled back; if COMMIT does, it may have happened. While a
         transaction is held, ``body`` joins it, and is run once.
         """
-        return self._transact(self.begin, body, self.commit)
+        return self._transact(self.begin, body, partial(self.commit, ending))
 
     def _transact(
         self,

@@ -262,17 +262,17 @@ class SharedSequencer(ABC):
                 "connect again",
             ) from error
 
-    @abstractmethod
     def commit(self, session: Session) -> None:
         """Commit the session's engine transaction if this client is not fenced.
 
         The server checks that in the same request: a process that is stopped before it
         sends COMMIT does not commit when it goes on.
         """
+        session.commit(self._ending())
 
-    @abstractmethod
     def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         """As the session's own method, and committed by :meth:`commit`."""
+        return session.transact(body, self._ending())
 
     def _ending(self) -> str:
         """Return a COMMIT that needs the client; no process fences it meanwhile.

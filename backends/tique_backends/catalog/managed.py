@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_backends.catalog.foreign_keys import attached, read
-from tique_backends.engine import FORMAT_OF_CACHES_BY_NAME
+from tique_backends.engine import FORMAT_OF_CACHES_BY_NAME, FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_label, quote
 from tique_rewriter.schema import Table
@@ -27,13 +27,16 @@ _STAMPS = 2
 """``_cts`` and ``_deleted``, behind the application's columns of a cache table."""
 
 
-def number_caches(session: Session, found: int) -> None:
-    """Name the cache tables by number, where the format ``found`` has tables' names."""
-    if found > FORMAT_OF_CACHES_BY_NAME:
-        return
-    for schema, name, number in session.execute(MANAGED).fetch_all():
-        before = f"tique.{quote(f'{schema}.{name}')}"
-        session.execute(f"ALTER TABLE {before} RENAME TO {quote(cache_label(number))}")
+def renew(session: Session, found: int, factor: int) -> None:
+    """Make the format ``found`` this one, with so many epochs for one of that format."""
+    if found <= FORMAT_OF_CACHES_BY_NAME:
+        for schema, name, number in session.execute(MANAGED).fetch_all():
+            before, after = f"tique.{quote(f'{schema}.{name}')}", cache_label(number)
+            session.execute(f"ALTER TABLE {before} RENAME TO {quote(after)}")
+    session.execute(
+        f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
+        f"epoch = (epoch + 1) * {factor}"
+    )
 
 
 def managed_tables(

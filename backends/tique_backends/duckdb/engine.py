@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from typing_extensions import override
 
-from tique_backends.catalog.managed import managed_tables, number_caches
+from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.concurrency.inherited import noted
 from tique_backends.duckdb.catalog import attaching, introspection, macros, purity
 from tique_backends.duckdb.catalog.paths import resolve
@@ -237,14 +237,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
 
     @override
     def renew_format(self, session: DuckDBSession, found: int, factor: int) -> None:
-        def change() -> None:
-            number_caches(session, found)
-            session.execute(
-                f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
-                f"epoch = (epoch + 1) * {factor}"
-            )
-
-        session.transact(change)
+        session.transact(partial(renew, session, found, factor))
 
     @override
     def attach_sequencer(self, sequencer: Sequencer) -> bool:

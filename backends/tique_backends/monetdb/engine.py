@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique_backends.catalog import foreign_keys
-from tique_backends.catalog.managed import managed_tables, number_caches
+from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding
@@ -228,11 +228,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
                 return
             if self.shared is not None:
                 self.shared.expect_nobody(session)
-            number_caches(session, found)
-            session.execute(
-                f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
-                f"epoch = (epoch + 1) * {factor}"
-            )
+            renew(session, found, factor)
 
         session.transact(change)
 

@@ -42,7 +42,7 @@ from tique_backends.sharing import (
 from tique_udfs.monetdb import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from tique_backends.monetdb.sessions.connection import Connection
     from tique_backends.monetdb.sessions.owner import Ownership
@@ -233,16 +233,6 @@ class MonetDBSequencer(SteppedSequencer):
         except EngineError as error:
             self._leave_if_lost(error)
             raise
-
-    @override
-    def commit(self, session: Session) -> None:
-        assert isinstance(session, MonetDBSession)
-        session.commit(self._ending())
-
-    @override
-    def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
-        assert isinstance(session, MonetDBSession)
-        return session.transact(body, self._ending())
 
     @override
     def finish(self, stamps: Sequence[int]) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from tique_backends.catalog import foreign_keys
-from tique_backends.catalog.managed import managed_tables, number_caches
+from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
@@ -250,7 +250,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             if self.format_version() == FORMAT_VERSION:
                 return
             expect_nobody_of_before(session, found)
-            number_caches(session, found)
+            renew(session, found, factor)
             for statement in (*form.removal, *form.statements, *SCHEMA):
                 session.change(statement)
             session.change(
@@ -259,10 +259,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             )
             session.change(_SCHEMA[-1])
             session.change(guests_script())
-            session.change(
-                "UPDATE tique.format SET version = $1, epoch = (epoch + 1) * $2",
-                [FORMAT_VERSION, factor],
-            )
 
         session.transact(change)
 

@@ -41,7 +41,6 @@ from tique_backends.postgresql.sessions.presence import (
     LOCKS,
     sessions,
 )
-from tique_backends.postgresql.sessions.session import PostgreSQLSession
 from tique_backends.postgresql.sessions.transactions import LOCK_PATIENCE
 from tique_backends.servers.aside import SetAside
 from tique_backends.servers.leased_locks import LeasedLocks
@@ -331,21 +330,14 @@ class PostgreSQLSequencer(AppendingSequencer):
             raise
 
     @override
-    def commit(self, session: Session) -> None:
-        assert isinstance(session, PostgreSQLSession)
-        session.commit(self._ending())
-
-    @override
     def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
-        assert isinstance(session, PostgreSQLSession)
-
         def bounded() -> _Outcome:
             # All processes' commits wait for DDL, which must not wait for a client that
             # reads a result slowly (P6).
             session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
             return body()
 
-        return session.transact(bounded, self._ending())
+        return super().transact(session, bounded)
 
     @override
     def _ending(self) -> str:

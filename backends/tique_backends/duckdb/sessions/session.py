@@ -55,7 +55,7 @@ from tique_backends.names import (
 from tique_backends.records import ResultColumn
 from tique_backends.rows.arrow_rows import ArrowRows
 from tique_backends.rows.gaps import widened
-from tique_backends.session import Result, Session
+from tique_backends.session import COMMIT, Result, Session
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
@@ -312,9 +312,9 @@ class DuckDBSession(Session):
         self._run("BEGIN", ())
 
     @override
-    def commit(self) -> None:
+    def commit(self, ending: str = COMMIT) -> None:
         try:
-            self._run("COMMIT", ())
+            self._run(ending, ())
         except EngineError as error:
             if error.kind is not ErrorKind.INTERRUPTED or self._is_undone():
                 raise

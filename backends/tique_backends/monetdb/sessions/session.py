@@ -313,7 +313,6 @@ class MonetDBSession(Session):
 
     @override
     def commit(self, ending: str = COMMIT) -> None:
-        """Commit durably; unless a statement before COMMIT in ``ending`` fails."""
         self._in_transaction = False
         appends, self._appends = self._appends, None
         try:

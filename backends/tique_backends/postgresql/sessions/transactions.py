@@ -186,7 +186,6 @@ class TransactionSession(StatementSession):
 
     @override
     def commit(self, ending: str = COMMIT) -> None:
-        """Commit durably; unless a statement before COMMIT in ``ending`` fails."""
         self._in_transaction = False
         try:
             cursor = self._run(ending)
@@ -204,10 +203,6 @@ class TransactionSession(StatementSession):
         if self._in_transaction:
             self._in_transaction = False
             insist(lambda: self._run("ROLLBACK"))
-
-    @override
-    def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
-        return self._transact(self.begin, body, lambda: self.commit(ending))
 
     def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
         """As :meth:`transact`; the body's statements share one snapshot.
