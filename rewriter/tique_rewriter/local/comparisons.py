@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tique_rewriter.plans.plan import Operand
     from tique_rewriter.scope.bindings import Scope
     from tique_rewriter.scope.outputs import PositionOf
-    from tique_rewriter.scope.references import Read
+    from tique_rewriter.scope.reads import Read
     from tique_rewriter.text.source import Source
 
 _OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {

@@ -18,7 +18,7 @@ from tique_rewriter.tree.operands import operand
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
 
 Place = tuple[int, int]

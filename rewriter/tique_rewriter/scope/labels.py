@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.safety.listings import Listed
     from tique_rewriter.scope.moments import Found
-    from tique_rewriter.scope.references import Read
+    from tique_rewriter.scope.reads import Read
     from tique_rewriter.text.source import Source, Word
 
 _ENDS = frozenset(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_rewriter.scope.bindings import Scope
-    from tique_rewriter.scope.references import Read
+    from tique_rewriter.scope.reads import Read
 
 PositionOf = Callable[[exp.Expr], int | None]
 """The position of a column in the rows; None for anything else."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,12 +14,13 @@ from tique_rewriter.errors import (
     UnknownColumn,
     UnknownTable,
 )
-from tique_rewriter.plans.text import Hole, Outer
+from tique_rewriter.plans.text import Outer
 from tique_rewriter.safety.attaching import is_attached
 from tique_rewriter.safety.listings import Listed, check_lateral, listed
 from tique_rewriter.safety.token_checks import check_functions
 from tique_rewriter.scope.labels import distinct_names, labels
 from tique_rewriter.scope.moments import marks_of, moments
+from tique_rewriter.scope.reads import Read, Reads
 from tique_rewriter.scope.relations import common_table, relations_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.scope.samples import check_samples, sample_marks
@@ -33,78 +32,17 @@ from tique_rewriter.text.names import (
     quote,
     unmanaged,
 )
-from tique_rewriter.text.source import Mark, Source, Span, in_order
+from tique_rewriter.text.source import Mark, Source, Span
 from tique_rewriter.tree.shape import check_query, place_of, starts_at
 from tique_rewriter.tree.windows import check_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Sequence
 
     from tique_rewriter.plans.plan import ViewQuery
     from tique_rewriter.schema import Catalog, Table, View
 
 _BEFORE_TABLES = frozenset({"FROM", "JOIN", "PIVOT", "UNPIVOT"})
-
-
-@dataclass
-class Read:
-    """A place that reads a managed table; ``span`` covers the name."""
-
-    node: exp.Table
-    table: Table
-    span: Span
-    view: ViewQuery | None = None
-    """The query of the view that ``table`` describes; None if it is a table."""
-
-    @property
-    def own_alias(self) -> bool:
-        """Whether the application gave an alias."""
-        return bool(self.node.alias)
-
-    @property
-    def name(self) -> str:
-        """The folded name by which the statement's columns may qualify."""
-        return (self.node.alias or self.node.name).lower()
-
-    @property
-    def qualifier(self) -> str:
-        """The quoted name by which the statement knows the rows."""
-        return quote(self.node.alias or self.node.name)
-
-    @property
-    def added_alias(self) -> str:
-        """The alias that must follow the text that fills the hole."""
-        return "" if self.own_alias else f" AS {quote(self.node.name)}"
-
-
-@dataclass
-class Reads:
-    """All of a statement's reads, in the text's order: numbers of the holes."""
-
-    reads: list[Read] = field(default_factory=list)
-    listed: list[Listed] = field(default_factory=list)
-    """The engine's own relations, where not all of them is shown."""
-    others: list[Mark] = field(default_factory=list)
-    """The plan's marks for these, labels, and names of results."""
-    _by_node: dict[int, Read] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._by_node = {id(read.node): read for read in self.reads}
-
-    @cached_property
-    def marks(self) -> list[Mark]:
-        """All marks, in the text's order."""
-        spans = [read.span for read in self.reads]
-        holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
-        return in_order(holes + self.others)
-
-    def marks_with(self, more: Iterable[Mark]) -> list[Mark]:
-        """These, and more of them."""
-        return in_order([*self.marks, *more])
-
-    def of(self, node: exp.Expr) -> Read | None:
-        """Return the read that a node of the tree is."""
-        return self._by_node.get(id(node))
 
 
 def table_span(source: Source, node: exp.Table, index: int = 0) -> Span:

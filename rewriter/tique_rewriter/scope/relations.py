@@ -11,7 +11,7 @@ from tique_rewriter.tree.shape import has_only, starts_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
 
 TABLE = frozenset({"this", "db", "alias"})

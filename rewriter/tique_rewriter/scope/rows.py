@@ -10,7 +10,7 @@ from tique_rewriter.scope.relations import columns_of, relations_of, seen_from
 from tique_rewriter.tree.shape import starts_at
 
 if TYPE_CHECKING:
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
 
 _RELATIONS = (exp.Table, exp.Subquery, exp.Lateral, exp.Unnest, exp.Values, exp.CTE)

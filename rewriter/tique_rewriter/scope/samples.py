@@ -18,7 +18,7 @@ from tique_rewriter.text.source import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tique_rewriter.scope.references import Read
+    from tique_rewriter.scope.reads import Read
     from tique_rewriter.text.source import Source
 
 _METHODS = frozenset({"BERNOULLI", "SYSTEM"})

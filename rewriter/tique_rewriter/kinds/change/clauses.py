@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
     from tique_rewriter.plans.text import Piece, Text
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source, Word
 
 

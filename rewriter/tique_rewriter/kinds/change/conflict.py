@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.plans.text import Text
     from tique_rewriter.schema import Table
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Word
 
 

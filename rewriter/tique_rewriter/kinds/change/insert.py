@@ -20,9 +20,8 @@ from tique_rewriter.plans.change_plans import InsertQuery, InsertRows
 from tique_rewriter.plans.plan import Expression
 from tique_rewriter.schema import Column
 from tique_rewriter.scope.moments import given_time
+from tique_rewriter.scope.reads import Read, Reads
 from tique_rewriter.scope.references import (
-    Read,
-    Reads,
     column_position,
     find_reads,
     find_table,

@@ -17,7 +17,7 @@ from tique_rewriter.tree.shape import starts_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source, Word
 
 Relations = list[tuple[str, tuple[str, ...]]]

@@ -20,7 +20,7 @@ from tique_rewriter.scope.bindings import (
     equalities,
     scope_of,
 )
-from tique_rewriter.scope.references import Read, find_reads, two_tables
+from tique_rewriter.scope.references import find_reads, two_tables
 from tique_rewriter.scope.relations import with_joins
 from tique_rewriter.tree.shape import clause_words, starts_at
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tique_rewriter.plans.plan import Comparison, Operand, Reference
     from tique_rewriter.plans.text import Text
     from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.reads import Read
     from tique_rewriter.text.source import Source, Word
 
 _Planned = TypeVar("_Planned", bound=SearchedChange)

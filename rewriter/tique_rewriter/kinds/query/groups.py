@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.scope.bindings import Scope
     from tique_rewriter.scope.outputs import PositionOf
-    from tique_rewriter.scope.references import Read, Reads
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
 
 _PARTS = frozenset({"expressions", "from_", "where", "order", "limit"})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tique_rewriter.plans.plan import Reference
-    from tique_rewriter.scope.references import Reads
+    from tique_rewriter.scope.reads import Reads
     from tique_rewriter.text.source import Source
 
 _SELECT = frozenset(

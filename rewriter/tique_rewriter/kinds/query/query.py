@@ -30,7 +30,7 @@ from tique_rewriter.plans.plan import (
 from tique_rewriter.plans.text import Outer
 from tique_rewriter.scope.bindings import Bindings, scope_of, select_bindings
 from tique_rewriter.scope.outputs import plain_columns
-from tique_rewriter.scope.references import Read, Reads, find_reads
+from tique_rewriter.scope.references import find_reads
 from tique_rewriter.scope.relations import common_table, only_read
 from tique_rewriter.tree.shape import RESHAPING, has_only
 from tique_rewriter.tree.windows import has_computed_order, is_whole
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.plans.plan import ViewQuery
     from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
 
 
