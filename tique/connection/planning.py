@@ -19,7 +19,7 @@ from tique_rewriter.kinds.session.session import SessionPlan
 from tique_rewriter.plans.plan import TransactionControl
 
 if TYPE_CHECKING:
-    from tique.connection.execution import Execution
+    from tique.connection.runner import Runner
     from tique.query.base import Statement
     from tique.store.catalog import ManagedCatalog
     from tique_rewriter import Prepared, Rewriter
@@ -38,7 +38,7 @@ class Planner:
         PEP 249's, of the connection's statements.
     """
 
-    def __init__(self, execution: Execution, paramstyle: str) -> None:
+    def __init__(self, execution: Runner, paramstyle: str) -> None:
         self._execution = execution
         self._database = database = execution.database
         self._is_shared = database.timeline.is_shared

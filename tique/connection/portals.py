@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tique.connection.execution import Execution
+    from tique.connection.runner import Runner
     from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_backends.records import Row
     from tique_rewriter.kinds.session.cursors import (
@@ -122,7 +122,7 @@ class _Portal:
 class Portals:
     """The open cursors of one connection, by name."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Runner) -> None:
         self._execution = execution
         self._open: dict[str, _Portal] = {}
 
