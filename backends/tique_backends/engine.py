@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_backends.settings import SettingRules
     from tique_backends.sharing import SharedSequencer
-    from tique_rewriter.plans.plan import Beside
+    from tique_rewriter.plans.plan import SiblingConstruct
     from tique_rewriter.schema import Attached, Function, HiddenCall, Table, View
     from tique_udfs import Sequencer
 
@@ -174,7 +174,7 @@ class Engine(ABC, Generic[SessionT]):
     )
     """A query for the greatest cts that was ever committed."""
 
-    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
+    def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
         """The forms for a table in a statement that has such parts."""
         return self.forms
 

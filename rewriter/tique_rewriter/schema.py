@@ -328,11 +328,11 @@ class Definitions(Protocol):
         """A number that changes whenever any table does: plan cache key."""
 
     @property
-    def lasting(self) -> Definitions:
+    def without_temporaries(self) -> Definitions:
         """The same without temporary tables."""
 
     @property
-    def usual(self) -> Definitions:
+    def default_path(self) -> Definitions:
         """The same along the path of a new connection."""
 
     @property
@@ -397,13 +397,13 @@ class DerivedDefinitions(Definitions):
 
     @property
     @override
-    def lasting(self) -> Definitions:
-        return self._below.lasting
+    def without_temporaries(self) -> Definitions:
+        return self._below.without_temporaries
 
     @property
     @override
-    def usual(self) -> Definitions:
-        return self._below.usual
+    def default_path(self) -> Definitions:
+        return self._below.default_path
 
     @property
     @override

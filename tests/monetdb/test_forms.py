@@ -12,7 +12,7 @@ from tests.monetdb.model import Model, bag_model, keyed_model
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import together
 from tique_backends.records import MISSING, Versions
-from tique_rewriter.plans.plan import Beside
+from tique_rewriter.plans.plan import SiblingConstruct
 
 KEYED = "a INTEGER, b VARCHAR(9), v INTEGER, w CLOB, PRIMARY KEY (b, a)"
 BAG = "a INTEGER, b VARCHAR(9)"
@@ -24,7 +24,7 @@ def number(request):
     return random.Random(request.param)
 
 
-@pytest.fixture(params=[frozenset(), frozenset({Beside.COMPARISON})])
+@pytest.fixture(params=[frozenset(), frozenset({SiblingConstruct.COMPARISON})])
 def forms(engine, request):
     return engine.forms_beside(request.param)
 

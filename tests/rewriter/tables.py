@@ -103,11 +103,11 @@ class Tables:
         }
 
     @property
-    def usual(self) -> Tables:
+    def default_path(self) -> Tables:
         return self
 
     @property
-    def lasting(self) -> Tables:
+    def without_temporaries(self) -> Tables:
         return self
 
     def find(self, schema: str | None, name: str) -> Table | None:

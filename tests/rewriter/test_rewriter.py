@@ -17,7 +17,13 @@ from tique_rewriter import (
     UnsupportedSQL,
 )
 from tique_rewriter.kinds.session.session import Nothing
-from tique_rewriter.plans.plan import Beside, Coalesced, ColumnValue, Literal, Select
+from tique_rewriter.plans.plan import (
+    Coalesced,
+    ColumnValue,
+    Literal,
+    Select,
+    SiblingConstruct,
+)
 from tique_rewriter.schema import Column, Table
 
 
@@ -47,27 +53,32 @@ def test_a_change_of_the_catalog_makes_a_new_plan():
         ("SELECT id, sum(id) OVER (PARTITION BY id) FROM account", set()),
         ("SELECT sum(id) OVER w FROM account WINDOW w AS (ORDER BY id)", set()),
         ("SELECT id FROM account WHERE id IN (1, 2)", set()),
-        ("SELECT dense_rank() OVER () FROM account", {Beside.WHOLE_WINDOW}),
+        ("SELECT dense_rank() OVER () FROM account", {SiblingConstruct.WHOLE_WINDOW}),
         (
             "SELECT sum(id) OVER w FROM account WINDOW w AS (ROWS 1 PRECEDING)",
-            {Beside.WHOLE_WINDOW},
+            {SiblingConstruct.WHOLE_WINDOW},
         ),
-        ("FROM account QUALIFY row_number() OVER () = 1", {Beside.WHOLE_WINDOW}),
+        (
+            "FROM account QUALIFY row_number() OVER () = 1",
+            {SiblingConstruct.WHOLE_WINDOW},
+        ),
         (
             "SELECT 1 FROM account WHERE id IN (SELECT lag(id) OVER () FROM stock)",
-            {Beside.WHOLE_WINDOW, Beside.COMPARISON},
+            {SiblingConstruct.WHOLE_WINDOW, SiblingConstruct.COMPARISON},
         ),
         (
             "DELETE FROM account WHERE id = (SELECT lag(item) OVER () FROM stock)",
-            {Beside.WHOLE_WINDOW},
+            {SiblingConstruct.WHOLE_WINDOW},
         ),
         (
             "INSERT INTO event SELECT rank() OVER (), note FROM stock",
-            {Beside.WHOLE_WINDOW},
+            {SiblingConstruct.WHOLE_WINDOW},
         ),
     ],
 )
-def test_what_may_need_another_form(rewriter: Rewriter, sql: str, beside: set[Beside]):
+def test_what_may_need_another_form(
+    rewriter: Rewriter, sql: str, beside: set[SiblingConstruct]
+):
     references = rewriter.plan(sql).plan.references
     assert references
     assert all(reference.beside == beside for reference in references)

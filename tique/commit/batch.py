@@ -110,8 +110,8 @@ class BatchCertifier:
             try:
                 merger.undo(ticket)
                 overtaken = merger.overtaken(ticket)
-                ticket.leans = merger.leans(ticket, overtaken)
-                if ticket.leans and (
+                ticket.depends_on_batch = merger.depends_on_batch(ticket, overtaken)
+                if ticket.depends_on_batch and (
                     self._are_apart or ticket.refusals >= _REFUSALS_AS_A_WHOLE
                 ):
                     later.append(ticket)

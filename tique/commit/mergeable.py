@@ -41,7 +41,7 @@ a commit whose reply is lost is looked for in the log.
 process had followed when it began with the batch (F). A row that was computed on a commit
 after F is refused there, and computed again when that commit is followed; so the later
 snapshot is F, with the tickets before in the batch. The sequencer appends some tickets of a batch
-and refuses others. So one that leans on those before it (:meth:`Merger.leans`) is appended
+and refuses others. So one that leans on those before it (:meth:`Merger.depends_on_batch`) is appended
 in a request that appends all of its tickets or none (:mod:`tique.commit.shared`), or waits for the
 next batch where there is no such request.
 
@@ -100,7 +100,7 @@ class Merger:
         ]
         return found if found and self._sees_the_same(ticket, found) else []
 
-    def leans(
+    def depends_on_batch(
         self, ticket: Ticket, overtaken: Collection[tuple[TableWrites, Key, Write]]
     ) -> bool:
         """Whether what it is computed on, or has seen, is in tables of the batch.

@@ -268,7 +268,7 @@ class AppendingCommitter(SharedCommitter):
         try:
             with self._timeline.noticing():
                 hashes = [_hashes(ticket) for ticket in certified]
-                whole = any(ticket.leans for ticket in certified)
+                whole = any(ticket.depends_on_batch for ticket in certified)
                 stamps, self._covered = self._shared.append(
                     self._certified_until,
                     _write_sets(certified, _once_each(hashes) if whole else hashes),

@@ -11,7 +11,7 @@ in each: its *turn*. Until its next transaction ends, or the turn's time is over
 contenders that are about to commit one of these keys wait (:meth:`Contender.give_way`).
 
 A key at which a commit was just lost is *contested*. A transaction that is about to read
-such a row takes a place before it does (:meth:`Contender.come_to`), so that it does not
+such a row takes a place before it does (:meth:`Contender.wait_for_turn`), so that it does not
 lose: a :class:`Habit` tells statements whose transactions write the row back from others.
 If it had found the row in a group, the rows with one prefix of the key, and looked at columns that
 had changed, the group is contested as well: transactions that take the first job of a
@@ -311,7 +311,7 @@ class Contender:
         self._came_by: Habit | None = None
         """That of the statement that took the place, unless :meth:`lose` did."""
         self._lasted = 0.0
-        """The seconds from the last place that :meth:`come_to` took to the end."""
+        """The seconds from the last place that :meth:`wait_for_turn` took to the end."""
         self._began = 0.0
         self._expected: float | None = None
         """Until when a transaction is expected that tries again."""
@@ -340,7 +340,7 @@ class Contender:
             (claim,) = place.claims
             habit.is_bad = not _writes(transaction, claim)
 
-    def come_to(
+    def wait_for_turn(
         self, claim: Claim, columns: frozenset[int] | None, habit: Habit
     ) -> bool:
         """Wait for the turn at a contested key, before its row is read.

@@ -24,7 +24,6 @@ from tique._translation import given, judged, translated, translating, unexpecte
 from tique.commit.commit_with_lock_waits import commit_behind_locks
 from tique.commit.locks import Usual
 from tique.commit.turns import Contender
-from tique.connection.apart import Apart, runs_apart
 from tique.connection.connection_info import TransactionStatus
 from tique.connection.control import Controls
 from tique.connection.deadline import Deadlines, overdue
@@ -32,6 +31,7 @@ from tique.connection.notices import Notices
 from tique.connection.planning import Planner
 from tique.connection.portals import Portals
 from tique.connection.session_statements import SessionStatements
+from tique.connection.side_sessions import SideSessions, runs_apart
 from tique.connection.transfer.bulk import BulkStatements
 from tique.connection.variables import plan_with_variables, run_with_variables
 from tique.database import process
@@ -41,7 +41,7 @@ from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
-from tique.query.transaction.contested import come_again
+from tique.query.transaction.contested import reacquire_turn
 from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
@@ -139,7 +139,7 @@ class Execution:
         self.contender = Contender(database.turns)
         self.controls = Controls(self)
         self.portals = Portals(self)
-        self._apart = Apart(database)
+        self._apart = SideSessions(database)
         self.sessions = SessionStatements(self)
         self.bulk = BulkStatements(self)
         self.notices = Notices()
@@ -295,7 +295,7 @@ class Execution:
         self, query: str, parameters: Any, *, blindly: bool = False
     ) -> Outcome:
         try:
-            if blindly and self.database.timeline.is_abreast:
+            if blindly and self.database.timeline.can_skip_snapshot:
                 outcome = self._run_blindly(query, parameters)
                 if outcome is not None:
                     return outcome
@@ -574,7 +574,7 @@ class Execution:
             database.commits.note_retry()
         if planned_at is None:
             try:
-                come_again(transaction)
+                reacquire_turn(transaction)
             except BaseException:
                 self.end()
                 raise

@@ -14,7 +14,7 @@ from tique.store.policy import CacheInfo, CachePolicy
 from tique.store.versions import TableVersions
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.local.values import kind_of
-from tique_rewriter.safety.functions import NO_FUNCTIONS, judged
+from tique_rewriter.safety.functions import NO_FUNCTIONS, classify_functions
 from tique_rewriter.safety.hidden_calls import NO_CALLS
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ class ManagedCatalog:
         return self._version + self.attachments.version
 
     @property
-    def lasting(self) -> ManagedCatalog:
+    def without_temporaries(self) -> ManagedCatalog:
         """The same: its tables and views are no connection's."""
         return self
 
     @property
-    def usual(self) -> ManagedCatalog:
+    def default_path(self) -> ManagedCatalog:
         """The same: names are looked for as in a new connection."""
         return self
 
@@ -166,7 +166,7 @@ class ManagedCatalog:
         self._version += 1
 
     def _note(self, functions: Iterable[Function]) -> None:
-        self._callable, self.all_hidden_calls = judged(
+        self._callable, self.all_hidden_calls = classify_functions(
             functions,
             self._hidden,
             rules_of(self._engine.capabilities.dialect),
@@ -175,7 +175,7 @@ class ManagedCatalog:
         )
         self.hidden_calls = self.all_hidden_calls.along(self._search_path)
 
-    def apart(self) -> Self:
+    def clone(self) -> Self:
         """Return a catalog of its own with the same content: a change of one is its own.
 
         Tables that stay what they are share their versions.
@@ -385,8 +385,16 @@ class ManagedCatalog:
         shared: SharedSequencer | None = None,
     ) -> TableVersions:
         columnar = [self._engine.columnar(column.type) for column in table.columns]
-        unlike = frozenset(i for i, alike in enumerate(columnar) if not alike)
-        return TableVersions(table, self.policy, cache, shared, unlike=unlike)
+        arrow_mismatch_columns = frozenset(
+            i for i, alike in enumerate(columnar) if not alike
+        )
+        return TableVersions(
+            table,
+            self.policy,
+            cache,
+            shared,
+            arrow_mismatch_columns=arrow_mismatch_columns,
+        )
 
     def _is_buffered(self, table: Table) -> bool:
         # The values of a key are compared here; a keyless table's key is the whole row.

@@ -58,13 +58,13 @@ class CatalogAlong(DerivedDefinitions):
 
     @property
     @override
-    def lasting(self) -> CatalogAlong:
+    def without_temporaries(self) -> CatalogAlong:
         """The same: its tables and views are no connection's."""
         return self
 
     @property
     @override
-    def usual(self) -> ManagedCatalog:
+    def default_path(self) -> ManagedCatalog:
         """The tables and views along the path of a new connection."""
         return self._catalog
 

@@ -40,7 +40,7 @@ class StoredRows:
         Where ranges are kept.
     lock
         The lock of the table's versions.
-    unlike
+    arrow_mismatch_columns
         Positions of columns whose values are others in Arrow than in a row. A range
         has none of them: its keys would not be found.
     """
@@ -52,7 +52,7 @@ class StoredRows:
         cache: Cache,
         lock: threading.Lock,
         *,
-        unlike: frozenset[int] = frozenset(),
+        arrow_mismatch_columns: frozenset[int] = frozenset(),
     ) -> None:
         self._table = table
         self._policy = policy
@@ -66,10 +66,10 @@ class StoredRows:
             tail
             for column in (last, last - 1)
             if (tail := shape(table, column, FROM)) is not None
-            and unlike.isdisjoint(table.primary_key[column:])
+            and arrow_mismatch_columns.isdisjoint(table.primary_key[column:])
         ]
         self._page = self._group = self._stretch = None
-        if not unlike:
+        if not arrow_mismatch_columns:
             self._page = shape(table, last, policy.page_keys)
             self._group = shape(table, last, ALL)
             self._stretch = shape(table, last - 1, policy.stretch)

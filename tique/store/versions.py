@@ -99,7 +99,7 @@ class TableVersions:
     shared
         The sequencer of a database that other processes use too: each of them drains
         and folds.
-    unlike
+    arrow_mismatch_columns
         Positions of columns whose values are others in Arrow than in a row.
     """
 
@@ -110,7 +110,7 @@ class TableVersions:
         cache: Cache | None = None,
         shared: SharedSequencer | None = None,
         *,
-        unlike: frozenset[int] = frozenset(),
+        arrow_mismatch_columns: frozenset[int] = frozenset(),
     ) -> None:
         self.table = table
         self.folded_until = 0
@@ -136,7 +136,11 @@ class TableVersions:
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
         self._stored = StoredRows(
-            table, policy, cache or Cache(policy), self.lock, unlike=unlike
+            table,
+            policy,
+            cache or Cache(policy),
+            self.lock,
+            arrow_mismatch_columns=arrow_mismatch_columns,
         )
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None

@@ -75,7 +75,7 @@ class Timeline:
         return time.time_ns() // 1000
 
     @property
-    def is_abreast(self) -> bool:
+    def can_skip_snapshot(self) -> bool:
         """Whether a transaction may begin blindly (:mod:`tique.query.write.blind`), and gain by it."""
         return False
 

@@ -264,7 +264,7 @@ class SharedTimeline(Timeline):
 
     @property
     @override
-    def is_abreast(self) -> bool:
+    def can_skip_snapshot(self) -> bool:
         return self._abreast >= _ABREAST_AFTER and not self._shared.tells_privileges
 
     def fall_behind(self) -> None:

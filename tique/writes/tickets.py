@@ -87,11 +87,11 @@ class Ticket:
     __slots__ = (
         "computed_hashes",
         "cts",
+        "depends_on_batch",
         "done",
         "error",
         "gate",
         "is_bulk",
-        "leans",
         "merged",
         "references",
         "refusals",
@@ -114,7 +114,7 @@ class Ticket:
         self.cts = 0
         self.merged: list[tuple[TableWrites, Key, Write]] = []
         """Writes in place of which others, computed on newer versions, are committed."""
-        self.leans = False
+        self.depends_on_batch = False
         """Whether these hold only if the tickets before it in its batch are committed."""
         self.computed_hashes: list[bytes] = []
         """Those of the values of its rows in unique indexes on expressions."""

@@ -61,7 +61,7 @@ from tique_backends.names import (
 )
 from tique_backends.records import Row, Statistics
 from tique_backends.rows.gaps import by_columns, is_partial, whole_in_keys
-from tique_rewriter.plans.plan import Beside
+from tique_rewriter.plans.plan import SiblingConstruct
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 
@@ -198,8 +198,8 @@ class DuckDBEngine(Engine[DuckDBSession]):
             )
 
     @override
-    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
-        return self._gathered if Beside.WHOLE_WINDOW in parts else self.forms
+    def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
+        return self._gathered if SiblingConstruct.WHOLE_WINDOW in parts else self.forms
 
     @override
     def session(self, *, logs_only: bool = False) -> DuckDBSession:

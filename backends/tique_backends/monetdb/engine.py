@@ -46,7 +46,7 @@ from tique_backends.monetdb.values.types import (
 from tique_backends.names import cache_name, storage_name
 from tique_backends.records import Statistics
 from tique_backends.servers.server_engine import ServerEngine
-from tique_rewriter.plans.plan import Beside
+from tique_rewriter.plans.plan import SiblingConstruct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,9 +159,11 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             raise
 
     @override
-    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
-        apart = bool(parts & {Beside.COMPARISON, Beside.COMPUTED_ORDER})
-        return self._forms_beside[apart, Beside.JOINS in parts]
+    def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
+        apart = bool(
+            parts & {SiblingConstruct.COMPARISON, SiblingConstruct.COMPUTED_ORDER}
+        )
+        return self._forms_beside[apart, SiblingConstruct.JOINS in parts]
 
     @override
     def session(self, *, logs_only: bool = False) -> MonetDBSession:

@@ -328,7 +328,7 @@ RULES = Rules(
     plain_objects=frozenset({"json_object"}),
     literal_types=frozenset(LITERAL_TYPES.split()),
     samples_rows=True,
-    phrases=frozenset(
+    extra_syntax=frozenset(
         (
             *("sort operators", "rows from", "select into", "absolute", "same as"),
             *("nulls distinct", "bit varying"),

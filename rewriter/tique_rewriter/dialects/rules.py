@@ -163,7 +163,7 @@ class Rules:
         is SET, ``pg_notify`` is NOTIFY.
     chains
         Whether COMMIT and ROLLBACK may begin another transaction, AND CHAIN.
-    default_may_lack
+    default_is_null
         Whether DEFAULT as a value stands for NULL where the column has no default;
         else that is an error.
     fewer_values
@@ -233,7 +233,7 @@ class Rules:
         arguments.
     draws
         "phrase" if NEXT VALUE FOR a sequence is an expression.
-    phrases
+    extra_syntax
         What the parser does not read: "sort operators" (ORDER BY … USING), "rows from"
         (ROWS FROM, a list of functions), "select into" (SELECT … INTO a new table),
         "absolute" (``@`` before a value), "same as" (the operator ``~=``), "nulls
@@ -356,7 +356,7 @@ class Rules:
     samples_rows: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chains: bool = False
-    default_may_lack: bool = True
+    default_is_null: bool = True
     fewer_values: bool = False
     exact_quoted_names: bool = False
     joins_in_parts: bool = False
@@ -381,7 +381,7 @@ class Rules:
     moment_strings: bool = False
     unknown_functions: frozenset[str] = frozenset()
     draws: frozenset[str] = frozenset()
-    phrases: frozenset[str] = frozenset()
+    extra_syntax: frozenset[str] = frozenset()
     literal_types: frozenset[str] = frozenset()
     plain_objects: frozenset[str] = frozenset()
     maintains: frozenset[str] = frozenset()

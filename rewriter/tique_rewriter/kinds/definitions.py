@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def _create_table(source: Source, planner: Planner) -> Plan:
-    return _plan_table(source, planner, planner.lasting)
+    return _plan_table(source, planner, planner.without_temporaries)
 
 
 def _plan_table(source: Source, planner: Planner, catalog: Catalog) -> Plan:
@@ -69,18 +69,18 @@ def _create_unlogged(source: Source, planner: Planner) -> Plan:
 
 
 def _create_temporary(source: Source, planner: Planner) -> Plan:
-    lasting = planner.definitions.lasting
+    lasting = planner.definitions.without_temporaries
     catalog = WithViews(lasting, source.rules)
     return plan_create_temporary(
         source,
-        planner.catalog.lasting,
+        planner.catalog.without_temporaries,
         lambda made: _plan_table(made, planner, catalog),
     )
 
 
 def _drop_view(source: Source, planner: Planner) -> Plan:
     temporary = plan_drop_temporary_views(source, planner.definitions)
-    return temporary or plan_drop_view(source, planner.lasting)
+    return temporary or plan_drop_view(source, planner.without_temporaries)
 
 
 def _refuse(source: Source) -> Plan:
@@ -113,7 +113,9 @@ def _by_lasting(
     read: Callable[[Source, WithViews], Plan], *patterns: str, tag: Tag | None = None
 ) -> Kind:
     """Return a kind of statements that name what lasts."""
-    return _by_planner(lambda source, p: read(source, p.lasting), *patterns, tag=tag)
+    return _by_planner(
+        lambda source, p: read(source, p.without_temporaries), *patterns, tag=tag
+    )
 
 
 def _by_words(read: Callable[[Source], Plan], *patterns: str) -> Kind:
@@ -142,7 +144,7 @@ MATERIALIZED_VIEW = (
         partial(plan_drop_table, kind="MATERIALIZED VIEW"), "DROP MATERIALIZED VIEW"
     ),
     Kind(
-        lambda source, planner: plan_refresh(source, planner.lasting),
+        lambda source, planner: plan_refresh(source, planner.without_temporaries),
         phrases("REFRESH", tag="REFRESH MATERIALIZED VIEW"),
         explains=False,
     ),

@@ -88,9 +88,9 @@ class Planner:
         self._paramstyle = paramstyle
         self._registry = registry_of(rules.name)
         self.definitions = definitions
-        self.catalog = self.lasting = WithViews(definitions, rules)
-        if definitions.lasting is not definitions:
-            self.lasting = WithViews(Lasting(definitions), rules)
+        self.catalog = self.without_temporaries = WithViews(definitions, rules)
+        if definitions.without_temporaries is not definitions:
+            self.without_temporaries = WithViews(Lasting(definitions), rules)
 
     def plan(self, lexed: Lexed, given: Mapping[str, bool] | None = None) -> Plan:
         """Plan a statement, which may read relations that are ``given``."""
@@ -105,7 +105,9 @@ class Planner:
     def plan_rows(self, source: Source) -> Plan:
         """Plan a query or a change, whose parts may be statements of their own."""
         if (into := into_of(source)) is not None:
-            return plan_select_into(source, self.lasting, into, self.plan_whole)
+            return plan_select_into(
+                source, self.without_temporaries, into, self.plan_whole
+            )
         if is_table_query(source):
             return self.plan_whole(written_as_select(source))
         if source.words[0].keyword == "WITH" and (

@@ -147,7 +147,7 @@ class Expression:
     kernel: Kernel | None = None
 
 
-class Beside(Enum):
+class SiblingConstruct(Enum):
     """A part of a statement in whose presence a table may need another form."""
 
     COMPARISON = "an IN, ANY or ALL of a subquery, or LATERAL"
@@ -179,7 +179,7 @@ class Reference:
     alias: str
     binding: dict[int, Operand]
     columns: frozenset[int] | None = None
-    beside: frozenset[Beside] = frozenset()
+    beside: frozenset[SiblingConstruct] = frozenset()
     view: ViewQuery | None = None
     is_numbered: bool = False
 

@@ -72,7 +72,7 @@ class SafeFunctions:
 NO_FUNCTIONS = SafeFunctions((), ())
 
 
-def judged(
+def classify_functions(
     functions: Iterable[Function],
     hidden: Iterable[HiddenCall],
     rules: Rules,

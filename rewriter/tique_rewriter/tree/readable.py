@@ -61,14 +61,16 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             yield following[0]
             token = _other(following[0], TokenType.R_PAREN, ")")
             number += 1
-        elif "absolute" in rules.phrases and _begins_value(tokens, number):
+        elif "absolute" in rules.extra_syntax and _begins_value(tokens, number):
             # @ is another operator of one value, of which as little is known.
             token = _other(token, TokenType.RLIKE, "~")
-        elif "same as" in rules.phrases and _is_same_as(tokens[number : number + 2]):
+        elif "same as" in rules.extra_syntax and _is_same_as(
+            tokens[number : number + 2]
+        ):
             number += 1
             token = _other(token, TokenType.LT_AT, "<@")
         elif (
-            "sort operators" in rules.phrases
+            "sort operators" in rules.extra_syntax
             and _follow(tokens, number, "USING")
             and following
             and following[0].token_type in _ORDERS
@@ -77,18 +79,18 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             number += 1
             kind, text = _ORDERS[tokens[number].token_type]
             token = _other(token, kind, text)
-        elif "nulls distinct" in rules.phrases and (
+        elif "nulls distinct" in rules.extra_syntax and (
             length := _nulls_of_key(tokens, number)
         ):
             number += length
             continue
-        elif "bit varying" in rules.phrases and _follow(
+        elif "bit varying" in rules.extra_syntax and _follow(
             tokens, number, "BIT", "VARYING"
         ):
             # The parser knows the short name alone.
             number += 1
             token = _other(token, TokenType.VAR, "VARBIT")
-        elif "rows from" in rules.phrases and _follow(
+        elif "rows from" in rules.extra_syntax and _follow(
             tokens, number, "ROWS", "FROM", "("
         ):
             number += 1

@@ -77,7 +77,7 @@ def check_given(source: Source, column: Column, start: int) -> None:
 
 def check_default(source: Source, column: Column, start: int) -> None:
     """Complain of DEFAULT for a column that has none, where the engine does."""
-    if column.default is None and not source.rules.default_may_lack:
+    if column.default is None and not source.rules.default_is_null:
         raise source.syntax(f'the column "{column.name}" has no DEFAULT', start)
 
 

@@ -110,7 +110,7 @@ class Migration(SchemaChanges):
     def __init__(self, changes: SchemaChanges, transaction: DDLTransaction) -> None:
         super().__init__(
             changes.engine,
-            changes.catalog.apart(),
+            changes.catalog.clone(),
             changes.timeline,
             changes.committer,
             changes.checkpointer,

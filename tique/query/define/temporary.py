@@ -486,15 +486,15 @@ class SessionDefinitions(DerivedDefinitions):
 
     @property
     @override
-    def lasting(self) -> Definitions:
+    def without_temporaries(self) -> Definitions:
         """The managed tables and the views."""
         return self._below
 
     @property
     @override
-    def usual(self) -> Definitions:
+    def default_path(self) -> Definitions:
         """The same along the path of a new connection."""
-        return SessionDefinitions(self._below.usual, self._temporaries)
+        return SessionDefinitions(self._below.default_path, self._temporaries)
 
     @override
     def find(self, schema: str | None, name: str) -> Table | None:

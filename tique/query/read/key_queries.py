@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique.query.read.comparing import Compared, satisfying
 from tique.query.read.sources import KeyReader
-from tique.query.transaction.contested import come_to
+from tique.query.transaction.contested import wait_for_turn
 from tique.store.rows import tuple_of
 from tique_rewriter.local.conditions import ORDERED
 from tique_rewriter.local.kernel import NotLocal
@@ -90,14 +90,16 @@ class Reader:
             return ()
         return [self.columns[i].type for i in positions if i is not None]
 
-    def come_to(
+    def wait_for_turn(
         self, transaction: Transaction, parameters: Sequence[Any], habit: Habit
     ) -> None:
         """Wait for the turn at the group if it is contested."""
         if self._outer.is_group:
             with suppress(NotLocal):
                 place = self._outer.place(parameters)
-                come_to(transaction, self._outer.table, place, self._needed, habit)
+                wait_for_turn(
+                    transaction, self._outer.table, place, self._needed, habit
+                )
 
     def rows(
         self, transaction: Transaction, parameters: Sequence[Any]

@@ -13,7 +13,7 @@ from tique.query.read.answers import Answer, group_answer
 from tique.query.read.key_queries import Reader
 from tique.query.read.naming import ResultNames
 from tique.query.read.sources import KeyReader
-from tique.query.transaction.contested import come_to
+from tique.query.transaction.contested import wait_for_turn
 from tique.store.rows import tuple_of
 from tique_backends.records import ResultColumn
 from tique_rewriter.local.kernel import NotLocal
@@ -238,7 +238,7 @@ class PointSelectStatement(SelectStatement):
         except NotLocal:
             return super().run(transaction, parameters)
         place = self._table.primary_key, key
-        come_to(transaction, self._table, place, self._looked_at, self._habit)
+        wait_for_turn(transaction, self._table, place, self._looked_at, self._habit)
         transaction.refresh()
         rows = transaction.session.shown(self.kept_types, self._rows(transaction, key))
         return Outcome(len(rows), self._columns, rows)
@@ -286,7 +286,7 @@ class GroupSelectStatement(SelectStatement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Answer from memory if possible, else ask the engine."""
         if self._chooses:
-            self._reader.come_to(transaction, parameters, self._habit)
+            self._reader.wait_for_turn(transaction, parameters, self._habit)
         transaction.refresh()
         here = self.rows_here(transaction, parameters)
         if here is not None:

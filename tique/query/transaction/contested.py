@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 
-def come_to(
+def wait_for_turn(
     transaction: Transaction,
     table: Table,
     place: tuple[tuple[int, ...], Key],
@@ -93,12 +93,12 @@ def come_to(
         # Others wait for its row locks: it waits for no turn.
         return
     claim = table.id, *place
-    if contender.come_to(claim, columns, habit):
+    if contender.wait_for_turn(claim, columns, habit):
         _reserve(transaction)
         _move_forward(transaction)
 
 
-def come_again(transaction: Transaction) -> None:
+def reacquire_turn(transaction: Transaction) -> None:
     """Reserve the rows that its connection's last attempt lost; see them as of then."""
     if _reserve(transaction):
         transaction.renew()

@@ -39,7 +39,7 @@ anywhere else, and from then on it is a commit as any other.
 
 *Costs.* A commit of the row by another process that was not followed makes the server refuse
 the request, and it is made twice. So transactions begin blindly only while this process's last
-commits were the newest of all (:attr:`~tique.timeline.local.Timeline.is_abreast`).
+commits were the newest of all (:attr:`~tique.timeline.local.Timeline.can_skip_snapshot`).
 """
 
 from __future__ import annotations

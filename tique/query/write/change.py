@@ -20,7 +20,7 @@ from tique.commit.turns import Habit
 from tique.query.base import Outcome
 from tique.query.read.comparing import Compared
 from tique.query.read.sources import KeyReader
-from tique.query.transaction.contested import come_to
+from tique.query.transaction.contested import wait_for_turn
 from tique.query.write.assigning import Assigned, compiled, with_values
 from tique.query.write.changes import (
     EVERY_ROW,
@@ -160,7 +160,7 @@ class ChangeStatement(WritingStatement):
                 comparisons = [each.bound(parameters) for each in self._compared]
                 if not self._can_be_merged:
                     place = self._table.primary_key, key
-                    come_to(transaction, self._table, place, None, self._habit)
+                    wait_for_turn(transaction, self._table, place, None, self._habit)
                 if self._needed is not None:
                     versions = transaction.versions(self._table)
                     if not versions.changed_columns.issuperset(self._needed):

@@ -98,7 +98,7 @@ def before_data_clause(words: list[Word]) -> tuple[list[Word], bool]:
 def into_of(source: Source) -> int | None:
     """The number of the word INTO in a query that makes a table of its rows, if it is one."""
     words = source.words
-    if "select into" not in source.rules.phrases or words[0].keyword != "SELECT":
+    if "select into" not in source.rules.extra_syntax or words[0].keyword != "SELECT":
         return None
     for number, word in enumerate(words[1:], start=1):
         if word.depth:

@@ -408,7 +408,7 @@ def _read_nulls(cursor: Cursor) -> bool:
     """Read NULLS [NOT] DISTINCT, if it is there; whether NULL is equal to NULL."""
     source = cursor.source
     nulls = cursor.follows("NULLS NOT DISTINCT", "NULLS DISTINCT")
-    if nulls and "nulls distinct" not in source.rules.phrases:
+    if nulls and "nulls distinct" not in source.rules.extra_syntax:
         shown = source.words_text(cursor.rest[: len(nulls.split())])
         remedy = (
             "leave it out"

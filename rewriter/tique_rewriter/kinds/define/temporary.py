@@ -169,7 +169,7 @@ def plan_temporary_view(
     source, cursor = _as_lasting(source)
     word = source.words[-1] if cursor.is_done else cursor.word
     name = source.identifier(word)
-    lasting, rules = definitions.lasting, source.rules
+    lasting, rules = definitions.without_temporaries, source.rules
     _check_free(source, lasting, "view", name, word)
     home = lasting.default_schema if rules.views_look_at_home else None
     inside = WithViews(Lasting(definitions), rules, home)
@@ -238,7 +238,7 @@ class Lasting(DerivedDefinitions):
     """
 
     def __init__(self, definitions: Definitions) -> None:
-        super().__init__(definitions.lasting)
+        super().__init__(definitions.without_temporaries)
         self._seen = definitions
 
     @property
@@ -249,9 +249,9 @@ class Lasting(DerivedDefinitions):
 
     @property
     @override
-    def usual(self) -> Definitions:
+    def default_path(self) -> Definitions:
         """The same along the path of a new connection."""
-        return Lasting(self._seen.usual)
+        return Lasting(self._seen.default_path)
 
     @override
     def _place_of(self, schema: str | None, name: str) -> str | None:

@@ -111,7 +111,7 @@ class WithViews(DerivedDefinitions):
         """
         home = schema if self.rules.views_look_at_home else None
         above = (*self._above, *above)
-        found = WithViews(self._below.lasting, self.rules, home, above)
+        found = WithViews(self._below.without_temporaries, self.rules, home, above)
         found._queries = self._queries
         return found
 
@@ -159,11 +159,11 @@ class WithViews(DerivedDefinitions):
         UnsupportedSQL
             It does.
         """
-        lasting = self._below.lasting
-        if not self.rules.views_look_at_home or lasting.usual is lasting:
+        lasting = self._below.without_temporaries
+        if not self.rules.views_look_at_home or lasting.default_path is lasting:
             return
         above = (*self._above, table.id)
-        usual = WithViews(lasting.usual, self.rules, above=self._above)
+        usual = WithViews(lasting.default_path, self.rules, above=self._above)
         others = [usual.inside(table.schema, table.id)]
         if table.is_temporary:
             others.append(WithViews(lasting, self.rules, above=above))

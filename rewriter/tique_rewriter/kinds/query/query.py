@@ -22,10 +22,10 @@ from tique_rewriter.local.comparisons import keyed_row
 from tique_rewriter.plans.plan import (
     CONVERSION,
     MOMENT,
-    Beside,
     PointRead,
     Reference,
     Select,
+    SiblingConstruct,
 )
 from tique_rewriter.plans.text import Outer
 from tique_rewriter.scope.bindings import Bindings, scope_of, select_bindings
@@ -100,7 +100,7 @@ def references_of(
     )
     joins = any(part.find(exp.Join) is not None for part in parts) or bool(queries)
     if joins and _tables(read.view for read in reads.reads) > 2:
-        beside |= {Beside.JOINS}
+        beside |= {SiblingConstruct.JOINS}
     return tuple(
         Reference(
             read.table,
@@ -128,16 +128,16 @@ def _reshapes(parts: Sequence[exp.Expr]) -> bool:
     return any(part.find(*RESHAPING) is not None for part in parts)
 
 
-def _beside(part: exp.Expr) -> Iterator[Beside]:
+def _beside(part: exp.Expr) -> Iterator[SiblingConstruct]:
     """Yield the parts in whose presence a table may need another form."""
     for node in part.find_all(exp.In, exp.Any, exp.All, exp.Lateral, exp.Window):
         if isinstance(node, exp.Window):
             if is_whole(node):
-                yield Beside.WHOLE_WINDOW
+                yield SiblingConstruct.WHOLE_WINDOW
             elif has_computed_order(node):
-                yield Beside.COMPUTED_ORDER
+                yield SiblingConstruct.COMPUTED_ORDER
         elif not isinstance(node, exp.In) or node.args.get("query") is not None:
-            yield Beside.COMPARISON
+            yield SiblingConstruct.COMPARISON
 
 
 def point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None:

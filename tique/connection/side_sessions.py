@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
 
 
-class Apart:
+class SideSessions:
     """The engine sessions beside one connection's own."""
 
     def __init__(self, database: Database) -> None:
@@ -111,7 +111,7 @@ class ApartResult(Result):
     """A result with an engine session of its own."""
 
     def __init__(
-        self, apart: Apart, session: Session, result: Result, database: Database
+        self, apart: SideSessions, session: Session, result: Result, database: Database
     ) -> None:
         self.columns = result.columns
         self.row_count = result.row_count
