@@ -340,7 +340,8 @@ class Cursor(Generic[RowT]):
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
 
     def _reset(self) -> None:
-        self._expect_open()
+        if self._closed:
+            self._expect_open()
         if self._outcome is not None:
             self._give_up()
         self._following = _NOTHING
@@ -364,7 +365,8 @@ class Cursor(Generic[RowT]):
     # Results
 
     def _require_result(self) -> Outcome:
-        self._expect_open()
+        if self._closed:
+            self._expect_open()
         self._execution.check_usable()
         outcome = self._outcome
         if outcome is None or outcome.columns is None:

@@ -288,8 +288,14 @@ class Execution:
         with self.lock:
             if not self._finalizer.alive or self._process != process.current():
                 self.check_usable()
-            run = partial(self._run_once, query, parameters)
-            return self._run_until_won(run, partial(run, blindly=self.commits_each))
+            # (This is what a statement costs that memory answers.)
+            commits = self.commits_each
+            try:
+                return self._run_once(query, parameters, blindly=commits)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_until_won(partial(self._run_once, query, parameters))
 
     def _run_once(
         self, query: str, parameters: Any, *, blindly: bool = False
@@ -384,19 +390,11 @@ class Execution:
         run = partial(run_with_variables, statement, data)
         return self.run_in_transaction(statement, bound, run)
 
-    def _run_until_won(
-        self, run: Callable[[], Outcome], first: Callable[[], Outcome]
-    ) -> Outcome:
-        """Run a statement; if it is a transaction of its own, and lost, until it wins.
+    def _run_until_won(self, run: Callable[[], Outcome]) -> Outcome:
+        """Run a statement that is a transaction of its own, and lost, until it wins.
 
         The application has seen nothing of the attempts that lost (P6).
         """
-        commits = self.commits_each
-        try:
-            return first()
-        except errors.SerializationError:
-            if not commits:
-                raise
         latest = time.monotonic() + _TRIES_FOR
         while True:
             try:
@@ -414,7 +412,13 @@ class Execution:
         rows = list(parameter_rows)
         run = partial(self._run_many_once, query, rows, returning=returning)
         with self.lock:
-            return self._run_until_won(run, run)
+            commits = self.commits_each
+            try:
+                return run()
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_until_won(run)
 
     def _run_many_once(
         self, query: str, parameter_rows: Sequence[Any], *, returning: bool
