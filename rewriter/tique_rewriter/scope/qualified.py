@@ -182,6 +182,9 @@ def _relation_of(source: Source, column: exp.Column) -> exp.Expr | None:
     for scope, relations in _scopes(column):
         named = [r for r in relations if fold(r.alias_or_name) == fold(column.table)]
         if column.db:
+            if any(fold(r.alias_or_name) == fold(column.db) for r in relations):
+                # It could be a field of a column.
+                return None
             named = [
                 r
                 for r in named

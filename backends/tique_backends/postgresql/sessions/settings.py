@@ -39,8 +39,7 @@ TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
 
 FREE = re.compile(
     f"{PLANNING.pattern}|{'|'.join(TIMEOUTS | CONNECTIONS)}|application_name|timezone|"
-    "lc_time|client_min_messages|temp_buffers|temp_file_limit|check_function_bodies|"
-    "row_security"
+    "lc_time|client_min_messages|temp_buffers|temp_file_limit|check_function_bodies"
 )
 
 RULES = SettingRules(
@@ -57,6 +56,7 @@ RULES = SettingRules(
         "bytea_output": re.compile("hex"),
         "extra_float_digits": re.compile("[123]"),
         "synchronous_commit": re.compile("on|true|yes|1"),
+        "row_security": re.compile(_BOOLEAN),
         "default_with_oids": re.compile("off|false|no|0"),
     },
     reasons={
@@ -70,6 +70,8 @@ RULES = SettingRules(
         "extra_float_digits": f"{_WRITTEN}, to the last digit",
         "synchronous_commit": "what is committed is durable, also for other connections "
         "that commit at the same moment",
+        "row_security": "the tables of recent versions have policies, which a role that "
+        "is not their owner reads them by",
         "default_with_oids": "PostgreSQL has no tables with OIDs any more",
         "role": ROLES,
         "session_authorization": ROLES,
