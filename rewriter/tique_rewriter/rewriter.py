@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import CreateTableAs
+from tique_rewriter.kinds.define.views import catalog_of
 from tique_rewriter.kinds.planner import Planner, refusal
 from tique_rewriter.kinds.registry import registry_of
 from tique_rewriter.kinds.session.calls import (
@@ -34,6 +35,7 @@ from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
+    from tique_rewriter.scope.catalog import SearchPath, Temporaries
 
 PARAMSTYLES = ("pyformat", "qmark")
 
@@ -128,14 +130,18 @@ class Rewriter:
 
     Parameters
     ----------
-    catalog
-        The managed tables. Plans are made anew when its version changes.
+    definitions
+        The managed tables and the views. Plans are made anew when their version changes.
     dialect
         The name of the engine's dialect: ``duckdb``, ``monetdb`` or ``postgresql``.
     paramstyle
         ``pyformat`` or ``qmark``.
     cache_size
         How many plans are kept.
+    search_path
+        The session's, if it is not that of a new connection.
+    temporaries
+        The session's temporary tables and views, if it has any.
 
     Notes
     -----
@@ -145,16 +151,19 @@ class Rewriter:
 
     def __init__(
         self,
-        catalog: Definitions,
+        definitions: Definitions,
         dialect: str = "duckdb",
         paramstyle: str = "pyformat",
         cache_size: int = 1000,
+        *,
+        search_path: SearchPath | None = None,
+        temporaries: Temporaries | None = None,
     ) -> None:
         if paramstyle not in PARAMSTYLES:
             raise ValueError(f"paramstyle must be one of {', '.join(PARAMSTYLES)}")
         self._rules = rules_of(dialect)
-        self._definitions = catalog
-        self._planner = Planner(catalog, self._rules, paramstyle)
+        self.catalog = catalog_of(definitions, dialect, search_path, temporaries)
+        self._planner = Planner(self.catalog, self._rules, paramstyle)
         self._paramstyle = paramstyle
         self._cache_size = cache_size
         self._cache: dict[tuple[str, int, bool | str], Prepared] = {}
@@ -175,7 +184,7 @@ class Rewriter:
         RewriteError
             One of its subclasses, naming the problem and its place.
         """
-        key = (sql, self._definitions.version, has_parameters)
+        key = (sql, self.catalog.version, has_parameters)
         return self._cache.get(key) or self._cached(key, self._paramstyle)
 
     def plan_beside(
@@ -190,7 +199,7 @@ class Rewriter:
         RewriteError
             As :meth:`plan`; for statements that only name what lasts, too.
         """
-        key = (sql, self._definitions.version, f"{has_parameters} {sorted(given)}")
+        key = (sql, self.catalog.version, f"{has_parameters} {sorted(given)}")
         found = self._cache.get(key)
         if found is not None:
             return found
@@ -214,7 +223,7 @@ class Rewriter:
         RewriteError
             As :meth:`plan`.
         """
-        key = (sql, self._definitions.version, OWN_STYLE)
+        key = (sql, self.catalog.version, OWN_STYLE)
         return self._cache.get(key) or self._cached(key, OWN_STYLE)
 
     def command_tag(self, sql: str, has_parameters: bool, rowcount: int) -> str:
@@ -277,7 +286,7 @@ class Rewriter:
             return None
         if registry_of(self._rules.name).kind(source) is None:
             raise refusal(source)
-        check_hidden(source, self._planner.catalog)
+        check_hidden(source, self.catalog)
         plan = plan_prepare(source)
         self.plan_body(plan.body)
         return plan

@@ -1,7 +1,7 @@
 """The application's tables as the rewriter knows them.
 
 An *abstract table*, which an application sees, is described by a :class:`Table`; the
-:class:`Catalog` protocol is all that the rewriter asks of the catalog's owner.
+:class:`Definitions` protocol is all that the rewriter asks of the catalog's owner.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from typing_extensions import override
-
 if TYPE_CHECKING:
-    from tique_rewriter.plans.plan import ViewQuery
     from tique_rewriter.safety.hidden_calls import HiddenCalls
 
 
@@ -320,28 +317,8 @@ class Attached:
     views: frozenset[tuple[str, str]]
 
 
-class Definitions(Protocol):
-    """The managed tables and the views, as their owner gives them to the rewriter."""
-
-    @property
-    def version(self) -> int:
-        """A number that changes whenever any table does: plan cache key."""
-
-    @property
-    def without_temporaries(self) -> Definitions:
-        """The same without temporary tables."""
-
-    @property
-    def default_path(self) -> Definitions:
-        """The same along the path of a new connection."""
-
-    @property
-    def default_schema(self) -> str:
-        """The schema in which a table is made that names none."""
-
-    @property
-    def database(self) -> str:
-        """The database's own name, which may stand before a schema's; or empty."""
+class Relations(Protocol):
+    """Tables and views, by their names."""
 
     def find(self, schema: str | None, name: str) -> Table | None:
         """The managed table of that (case-insensitive) name, or None.
@@ -360,6 +337,22 @@ class Definitions(Protocol):
     def view(self, schema: str | None, name: str) -> View | None:
         """The view of that (case-insensitive) name, or None."""
 
+
+class Definitions(Relations, Protocol):
+    """The managed tables and the views, as their owner gives them to the rewriter."""
+
+    @property
+    def version(self) -> int:
+        """A number that changes whenever any table does: plan cache key."""
+
+    @property
+    def default_schema(self) -> str:
+        """The schema in which a table is made that names none."""
+
+    @property
+    def database(self) -> str:
+        """The database's own name, which may stand before a schema's; or empty."""
+
     def may_call(self, schema: str | None, name: str) -> bool:
         """Whether a function of the application's of that exact name may be called."""
 
@@ -376,92 +369,3 @@ class Definitions(Protocol):
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that (case-insensitive) name, or None."""
-
-
-class DerivedDefinitions(Definitions):
-    """Definitions made of others, which answer all that a subclass does not.
-
-    Parameters
-    ----------
-    below
-        The others.
-    """
-
-    def __init__(self, below: Definitions) -> None:
-        self._below = below
-
-    @property
-    @override
-    def version(self) -> int:
-        return self._below.version
-
-    @property
-    @override
-    def without_temporaries(self) -> Definitions:
-        return self._below.without_temporaries
-
-    @property
-    @override
-    def default_path(self) -> Definitions:
-        return self._below.default_path
-
-    @property
-    @override
-    def default_schema(self) -> str:
-        return self._below.default_schema
-
-    @property
-    @override
-    def database(self) -> str:
-        return self._below.database
-
-    @override
-    def find(self, schema: str | None, name: str) -> Table | None:
-        return self._below.find(self._place_of(schema, name), name)
-
-    @override
-    def named(self, schema: str | None, name: str) -> Table | None:
-        return self._below.named(self._place_of(schema, name), name)
-
-    @override
-    def view(self, schema: str | None, name: str) -> View | None:
-        return self._below.view(self._place_of(schema, name), name)
-
-    def _place_of(self, schema: str | None, name: str) -> str | None:
-        """Return the schema in which the others look for a name."""
-        return schema
-
-    @override
-    def may_call(self, schema: str | None, name: str) -> bool:
-        return self._below.may_call(schema, name)
-
-    @property
-    @override
-    def has_unsafe_functions(self) -> bool:
-        return self._below.has_unsafe_functions
-
-    @override
-    def is_unsafe(self, name: str) -> bool:
-        return self._below.is_unsafe(name)
-
-    @property
-    @override
-    def hidden_calls(self) -> HiddenCalls:
-        return self._below.hidden_calls
-
-    @override
-    def attached(self, name: str) -> Attached | None:
-        return self._below.attached(name)
-
-
-class Catalog(Definitions, Protocol):
-    """The managed tables and the views, as the planners of statements see them."""
-
-    def query_of(self, view: View) -> ViewQuery:
-        """The query that is read in a view's place.
-
-        Raises
-        ------
-        RewriteError
-            A statement may not have that query.
-        """

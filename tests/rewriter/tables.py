@@ -102,14 +102,6 @@ class Tables:
             (v.table.schema.lower(), v.table.name.lower()): v for v in self.all_views
         }
 
-    @property
-    def default_path(self) -> Tables:
-        return self
-
-    @property
-    def without_temporaries(self) -> Tables:
-        return self
-
     def find(self, schema: str | None, name: str) -> Table | None:
         schema = self.default_schema if schema is None else schema
         return self.tables.get((schema.lower(), name.lower()))

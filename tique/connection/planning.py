@@ -13,16 +13,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tique.query.statements import executable
-from tique.store.search_paths import CatalogAlong
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.kinds.session.session import SessionPlan
 from tique_rewriter.plans.plan import TransactionControl
+from tique_rewriter.scope.catalog import SearchPath
 
 if TYPE_CHECKING:
     from tique.connection.runner import Runner
     from tique.query.base import Statement
     from tique.store.catalog import ManagedCatalog
     from tique_rewriter import Prepared, Rewriter
+    from tique_rewriter.scope.catalog import Catalog
 
 _STATEMENTS = 1000
 
@@ -47,9 +48,9 @@ class Planner:
         self._catalog = database.catalog
         self._without_temporaries = database.rewriters[paramstyle]
         self._follows = database.engine.follows_path
-        self._along: CatalogAlong | None = None
-        """The tables along the search path, if that is not settled."""
-        self._along_at = -1
+        self._path: SearchPath | None = None
+        """The session's, if that is not settled."""
+        self._path_at = -1
         """The version of the definitions for which that was asked; -1: not yet."""
         self._statements: dict[Prepared, Statement] = {}
         self.look_along(None)
@@ -67,7 +68,7 @@ class Planner:
         RewriteError
             If the statement is not understood, or not supported.
         """
-        if self._along is None:
+        if self._path is None:
             return self._plan(query, has_parameters)
         was_asked = self._is_behind
         with suppress(UnknownTable):
@@ -77,13 +78,13 @@ class Planner:
                 return prepared
         # Another program may have made or dropped a schema of the path.
         if self._execution.migration is None:
-            self._along_at = -1
+            self._path_at = -1
         return self._plan(query, has_parameters)
 
     @property
     def _is_behind(self) -> bool:
         """Whether the schemas of the path have to be asked for."""
-        return self._along is not None and self._along_at != self._catalog.version
+        return self._path is not None and self._path_at != self._catalog.version
 
     def _plan(self, query: str, has_parameters: bool) -> Prepared:
         begins = self._is_shared and self._execution.txid is None
@@ -101,7 +102,7 @@ class Planner:
                     return self.rewriter.plan(query, has_parameters)
             if begins:
                 self._execution.begin()
-            if self._along is not None:
+            if self._path is not None:
                 self._follow_path()
         rewriter = self._temporaries.rewriter or self._without_temporaries
         return rewriter.plan(query, has_parameters)
@@ -131,38 +132,43 @@ class Planner:
     def plan_by(self, catalog: ManagedCatalog) -> None:
         """Take these definitions for those of the database."""
         self._catalog = catalog
-        self._along_at = -1
+        self._path_at = -1
         self._choose_rewriter()
         self._statements.clear()
 
     @property
-    def definitions(self) -> ManagedCatalog | CatalogAlong:
+    def catalog(self) -> Catalog:
         """The tables and views that are no connection's, as this one finds them."""
-        if self._along is None:
-            return self._catalog
-        self._follow_path()
-        return self._along
+        if self._path is not None:
+            self._follow_path()
+        return self._without_temporaries.catalog
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas in which a relation is looked for that names none."""
+        path = self.catalog.search_path
+        return self._catalog.search_path if path is None else path.schemas
 
     def look_along(self, path: str | None) -> None:
         """Look for names along the session's path, which is this one; None: the first."""
         is_settled = path is None and not self._follows
-        self._along = None if is_settled else CatalogAlong(self._catalog, ())
-        self._along_at = -1
+        self._path = None if is_settled else SearchPath(())
+        self._path_at = -1
         if is_settled:
             self._choose_rewriter()
 
     def _choose_rewriter(self) -> None:
         self._without_temporaries = self._database.rewriter(
-            self._catalog, self._paramstyle, self._along
+            self._catalog, self._paramstyle, self._path
         )
-        self._temporaries.plan_by(self._catalog, self._along)
+        self._temporaries.plan_by(self._catalog, self._path)
 
     def _follow_path(self) -> None:
         """Ask which schemas the search path leads to, if definitions have changed."""
-        if self._along_at == self._catalog.version:
+        if self._path_at == self._catalog.version:
             return
         session, version = self._execution.live_session(), self._catalog.version
-        found = self._database.engine.resolve_path(session)
-        self._along = CatalogAlong(self._catalog, *found)
+        schemas, alike = self._database.engine.resolve_path(session)
+        self._path = SearchPath(tuple(schemas), self._catalog.unmanaged(alike))
         self._choose_rewriter()
-        self._along_at = version
+        self._path_at = version

@@ -392,7 +392,7 @@ class SessionStatements:
         transaction = execution.transaction or execution.begin()
         names = None
         if plan.names is not None:
-            path = execution.planner.definitions.search_path
+            path = execution.planner.search_path
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
 

@@ -63,6 +63,7 @@ from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError
 from tique_backends.sharing import AppendingSequencer, SteppedSequencer
 from tique_rewriter import PARAMSTYLES, Rewriter
+from tique_rewriter.scope.catalog import SearchPath
 from tique_udfs import open_sequencer
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
 
     from tique.query.define.migration import Migration
     from tique.query.transaction.ddl_transaction import DDLTransaction
-    from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session
 
@@ -182,25 +182,23 @@ class Database:
             for paramstyle in PARAMSTYLES
         }
         """By parameter style; each has a plan cache that all connections share."""
-        self._rewriters_along: dict[
-            tuple[str, tuple[str, ...], frozenset[tuple[str, str]]], Rewriter
-        ] = {}
+        self._rewriters_along: dict[tuple[str, SearchPath], Rewriter] = {}
 
     def rewriter(
-        self, catalog: ManagedCatalog, paramstyle: str, along: CatalogAlong | None
+        self, catalog: ManagedCatalog, paramstyle: str, path: SearchPath | None
     ) -> Rewriter:
         """The rewriter of all connections that find the same tables by the same names."""
-        if catalog is self.catalog and along is None:
+        is_shared = catalog is self.catalog
+        if is_shared and path in (None, SearchPath(catalog.search_path)):
             return self.rewriters[paramstyle]
-        made = Rewriter(along or catalog, self.engine.capabilities.dialect, paramstyle)
-        if catalog is not self.catalog or along is None:
+        dialect = self.engine.capabilities.dialect
+        made = Rewriter(catalog, dialect, paramstyle, search_path=path)
+        if not is_shared or path is None:
             return made
-        if not along.hiding and along.search_path == catalog.search_path:
-            return self.rewriters[paramstyle]
         known = self._rewriters_along
         if len(known) >= _PATHS:
             known.clear()
-        return known.setdefault((paramstyle, along.search_path, along.hiding), made)
+        return known.setdefault((paramstyle, path), made)
 
     def _timeline(self) -> Timeline:
         engine, settings = self.engine, self.settings

@@ -38,7 +38,7 @@ _NO_ROWS: Mapping[int, float] = MappingProxyType({})
 
 
 class ManagedCatalog:
-    """The managed tables, as the rewriter's ``Catalog``, and each table's versions.
+    """The managed tables, as the rewriter's ``Definitions``, and each table's versions.
 
     Readers take no lock: a change replaces the dictionaries as a whole.
     """
@@ -60,8 +60,6 @@ class ManagedCatalog:
         self._trusted: dict[str, str] = {}
         self._callable = NO_FUNCTIONS
         self._hidden: tuple[HiddenCall, ...] = ()
-        self.all_hidden_calls = NO_CALLS
-        """Those that are refused, along any path."""
         self.hidden_calls = NO_CALLS
         """Those that are refused along the usual path."""
         self._version = 0
@@ -74,16 +72,6 @@ class ManagedCatalog:
     def version(self) -> int:
         """A number that changes whenever any table's definition does."""
         return self._version + self.attachments.version
-
-    @property
-    def without_temporaries(self) -> ManagedCatalog:
-        """The same: its tables and views are no connection's."""
-        return self
-
-    @property
-    def default_path(self) -> ManagedCatalog:
-        """The same: names are looked for as in a new connection."""
-        return self
 
     @property
     def search_path(self) -> tuple[str, ...]:
@@ -152,6 +140,13 @@ class ManagedCatalog:
         """Return the other database that is attached by that name."""
         return self.attachments.find(name)
 
+    def unmanaged(
+        self, relations: Iterable[tuple[str, str]]
+    ) -> frozenset[tuple[str, str]]:
+        """Return those of the relations that are none of these, in small letters."""
+        places = {(schema.lower(), name.lower()) for schema, name in relations}
+        return frozenset(places.difference(self._tables, self._views))
+
     def relations(self) -> set[str]:
         """The names of all tables and views, in small letters."""
         return {name for _, name in (*self._tables, *self._views)}
@@ -166,14 +161,14 @@ class ManagedCatalog:
         self._version += 1
 
     def _note(self, functions: Iterable[Function]) -> None:
-        self._callable, self.all_hidden_calls = classify_functions(
+        self._callable, hidden_calls = classify_functions(
             functions,
             self._hidden,
             rules_of(self._engine.capabilities.dialect),
             self.relations(),
             self._trusted,
         )
-        self.hidden_calls = self.all_hidden_calls.along(self._search_path)
+        self.hidden_calls = hidden_calls.along(self._search_path)
 
     def clone(self) -> Self:
         """Return a catalog of its own with the same content: a change of one is its own.

@@ -35,7 +35,6 @@ from tique_rewriter.kinds.define.temporary import (
 )
 from tique_rewriter.kinds.define.types import plan_comment, plan_type
 from tique_rewriter.kinds.define.views import (
-    WithViews,
     plan_alter_view,
     plan_create_view,
     plan_drop_view,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from tique_rewriter.kinds.planner import Planner
     from tique_rewriter.kinds.registry import Tag
     from tique_rewriter.plans.plan import Plan
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source
 
 
@@ -69,17 +68,14 @@ def _create_unlogged(source: Source, planner: Planner) -> Plan:
 
 
 def _create_temporary(source: Source, planner: Planner) -> Plan:
-    lasting = planner.definitions.without_temporaries
-    catalog = WithViews(lasting, source.rules)
+    lasting = planner.catalog.without_temporaries
     return plan_create_temporary(
-        source,
-        planner.catalog.without_temporaries,
-        lambda made: _plan_table(made, planner, catalog),
+        source, lasting, lambda made: _plan_table(made, planner, lasting)
     )
 
 
 def _drop_view(source: Source, planner: Planner) -> Plan:
-    temporary = plan_drop_temporary_views(source, planner.definitions)
+    temporary = plan_drop_temporary_views(source, planner.catalog)
     return temporary or plan_drop_view(source, planner.without_temporaries)
 
 
@@ -110,7 +106,7 @@ def _by_planner(
 
 
 def _by_lasting(
-    read: Callable[[Source, WithViews], Plan], *patterns: str, tag: Tag | None = None
+    read: Callable[[Source, Catalog], Plan], *patterns: str, tag: Tag | None = None
 ) -> Kind:
     """Return a kind of statements that name what lasts."""
     return _by_planner(
@@ -132,7 +128,7 @@ TEMPORARY_TABLE = _by_planner(
     tag=_tag_of_rows,
 )
 TEMPORARY_VIEW = _by_planner(
-    lambda source, planner: plan_temporary_view(source, planner.definitions),
+    lambda source, planner: plan_temporary_view(source, planner.catalog),
     "CREATE [OR REPLACE] [LOCAL] TEMP|TEMPORARY VIEW",
 )
 ALTER_VIEW = _by_lasting(plan_alter_view, "ALTER VIEW")

@@ -17,8 +17,6 @@ from tique_rewriter.kinds.change.with_changes import (
     verb_after_with,
 )
 from tique_rewriter.kinds.define.create_as import into_of, plan_select_into
-from tique_rewriter.kinds.define.temporary import Lasting
-from tique_rewriter.kinds.define.views import WithViews
 from tique_rewriter.kinds.query.locking import (
     has_lock_clause,
     has_locking_member,
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
     from tique_rewriter.errors import UnsupportedSQL
     from tique_rewriter.plans.plan import Plan
-    from tique_rewriter.schema import Catalog, Definitions
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.placeholders import Lexed
 
 _CHANGES: dict[str, Callable[[Source, Catalog], Plan]] = {
@@ -71,30 +69,27 @@ _INSTEAD = {
 
 
 class Planner:
-    """Plans statements by some definitions.
+    """Plans statements by a catalog.
 
     Attributes
     ----------
-    definitions : Definitions
+    catalog : Catalog
         The tables and views as statements see them.
-    catalog : WithViews
-        The same, with the queries of the views.
-    lasting : WithViews
+    without_temporaries : Catalog
         What definitions may name: no temporary ones.
     """
 
-    def __init__(self, definitions: Definitions, rules: Rules, paramstyle: str) -> None:
+    def __init__(self, catalog: Catalog, rules: Rules, paramstyle: str) -> None:
         self._rules = rules
         self._paramstyle = paramstyle
         self._registry = registry_of(rules.name)
-        self.definitions = definitions
-        self.catalog = self.without_temporaries = WithViews(definitions, rules)
-        if definitions.without_temporaries is not definitions:
-            self.without_temporaries = WithViews(Lasting(definitions), rules)
+        self.catalog = self.without_temporaries = catalog
+        if catalog.temporaries is not None:
+            self.without_temporaries = catalog.refusing_temporaries
 
     def plan(self, lexed: Lexed, given: Mapping[str, bool] | None = None) -> Plan:
         """Plan a statement, which may read relations that are ``given``."""
-        source = without_database(Source(lexed, self._rules, given), self.definitions)
+        source = without_database(Source(lexed, self._rules, given), self.catalog)
         kind = self._registry.kind(source)
         if kind is None:
             raise refusal(source)
@@ -133,7 +128,7 @@ class Planner:
 
     def plan_whole(self, source: Source) -> Plan:
         """Plan a query or a change that is one statement, and locks nothing."""
-        source = without_schemas(without_database(source, self.definitions))
+        source = without_schemas(without_database(source, self.catalog))
         source = through_view(source, self.catalog)
         verb = source.words[0].keyword
         verb = verb_after_with(source) if verb == "WITH" else verb

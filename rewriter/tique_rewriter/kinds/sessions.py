@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.kinds.planner import Planner
     from tique_rewriter.plans.plan import Plan
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source
 
 

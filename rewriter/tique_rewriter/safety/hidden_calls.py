@@ -94,6 +94,10 @@ class HiddenCalls:
         """Return the same for a search path."""
         return HiddenCalls(self._all, schemas) if self._all else self
 
+    def along_also(self, schemas: Iterable[str]) -> HiddenCalls:
+        """Return the same for the search path and these schemas."""
+        return self if self._schemas is None else self.along({*self._schemas, *schemas})
+
     def in_statement(self, lexed: Lexed) -> tuple[HiddenCall, int] | None:
         """Return one of them that a statement has, and its place."""
         return self._first(self._in_statements, lexed) if self._in_statements else None

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from tique_rewriter.plans.plan import ViewQuery
-    from tique_rewriter.schema import Catalog, Table, View
+    from tique_rewriter.schema import Table, View
+    from tique_rewriter.scope.catalog import Catalog
 
 _BEFORE_TABLES = frozenset({"FROM", "JOIN", "PIVOT", "UNPIVOT"})
 

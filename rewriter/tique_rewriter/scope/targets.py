@@ -10,7 +10,8 @@ from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.schema import Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.cursor import Cursor
     from tique_rewriter.text.source import Source, Word
 

@@ -63,7 +63,7 @@ class BulkStatements:
 
     def _find(self, schema: str | None, name: str) -> Table:
         temporary = self._execution.temporaries.find(schema, name)
-        table = temporary or self._execution.planner.definitions.find(schema, name)
+        table = temporary or self._execution.planner.catalog.find(schema, name)
         if table is None:
             shown = name if schema is None else f"{schema}.{name}"
             raise errors.ProgrammingError(

@@ -7,7 +7,7 @@ writes are no part of the write set that is certified and logged, nothing of it 
 timestamp, and its storage is a temporary table of the connection's engine session, which
 the engine drops with that.
 
-*As managed tables.* Statements find it in :class:`SessionDefinitions`, read it through
+*As managed tables.* Statements find it in the session's :class:`Catalog`, read it through
 the same forms and buffer or stage their writes like those of any other (P8): own writes
 are seen, a statement that fails and ROLLBACK TO leave no trace. No text that reaches the
 engine has its name: storage is called otherwise (P10).
@@ -34,7 +34,7 @@ read is dropped there again.
 
 *Plans.* A connection with temporary tables or views has a rewriter of its own: no plan of another
 connection knows them, and none of its own outlives a change of them
-(:attr:`SessionDefinitions.version`). Views are planned without them.
+(:attr:`Catalog.version`). Views are planned without them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from typing_extensions import override
-
 from tique import errors
 from tique_backends.catalog import temporary
 from tique_backends.errors import EngineError
@@ -53,8 +51,7 @@ from tique_backends.names import quote
 from tique_rewriter import Rewriter
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.kinds.define.temporary import OnCommit
-from tique_rewriter.kinds.define.views import check_view
-from tique_rewriter.schema import DerivedDefinitions
+from tique_rewriter.kinds.define.views import catalog_of, check_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,13 +64,12 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_rewriter.kinds.define.temporary import CreateTemporary
     from tique_rewriter.plans.ddl_plans import CreateTemporaryView
-    from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.schema import Table, View
+    from tique_rewriter.scope.catalog import SearchPath
 
 _FIRST = 1 << 40
 _numbers = itertools.count(_FIRST)
 """Ids that no managed table has."""
-
-_VERSIONS = 1 << 32
 
 
 class Temporary(NamedTuple):
@@ -101,8 +97,8 @@ class Temporaries:
     ) -> None:
         self._engine = engine
         self._catalog = catalog
-        self._definitions: Definitions = catalog
-        """The catalog, along the connection's search path."""
+        self._search_path: SearchPath | None = None
+        """The connection's, if it has one of its own."""
         self._paramstyle = paramstyle
         self._rules = rules_of(engine.capabilities.dialect)
         self._own: Rewriter | None = None
@@ -122,19 +118,22 @@ class Temporaries:
         if not self._found and not self._lost and not self._views:
             return None
         if self._own is None:
-            definitions = SessionDefinitions(self._definitions, self)
-            self._own = Rewriter(definitions, self._rules.name, self._paramstyle)
+            self._own = Rewriter(
+                self._catalog,
+                self._rules.name,
+                self._paramstyle,
+                search_path=self._search_path,
+                temporaries=self,
+            )
         return self._own
 
-    def plan_by(
-        self, catalog: ManagedCatalog, along: Definitions | None = None
-    ) -> None:
+    def plan_by(self, catalog: ManagedCatalog, search_path: SearchPath | None) -> None:
         """Plan statements by another catalog of managed tables from now on.
 
-        ``along`` are these along the connection's search path, if it has one of its own.
+        ``search_path`` is the connection's, if it has one of its own.
         """
         self._catalog = catalog
-        self._definitions = catalog if along is None else along
+        self._search_path = search_path
         self._own = None
 
     @property
@@ -154,26 +153,27 @@ class Temporaries:
         OperationalError
             It was lost.
         """
+        table = self.named(schema, name)
+        if table is not None and name.lower() not in self._found:
+            raise errors.OperationalError(self._lost[name.lower()][1], sqlstate="55000")
+        return table
+
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """The same, whether or not it was lost."""
         if schema is not None and schema.lower() != self.schema:
             return None
         name = name.lower()
-        found = self._found.get(name)
-        if found is None and name in self._lost:
-            raise errors.OperationalError(self._lost[name][1], sqlstate="55000")
-        return None if found is None else found.table
+        if name in self._views:
+            return None
+        if name in self._found:
+            return self._found[name].table
+        return self._lost[name][0] if name in self._lost else None
 
     def view(self, schema: str | None, name: str) -> View | None:
         """Return the temporary view of that name, whatever its case."""
         if not self._views or (schema or self.schema).lower() != self.schema:
             return None
         return self._views.get(name.lower())
-
-    def named(self, schema: str | None, name: str) -> Table | None:
-        """The same, whether or not it was lost."""
-        name = name.lower()
-        if name in self._lost and name not in self._found:
-            return self._lost[name][0] if schema in (None, self.schema) else None
-        return self.find(schema, name)
 
     # Definitions
 
@@ -221,8 +221,8 @@ class Temporaries:
         self, transaction: DDLTransaction, kind: str, name: str
     ) -> None:
         # It may have been created since the statement was planned.
-        managed = self._definitions.named(None, name)
-        if managed is not None or self._definitions.view(None, name) is not None:
+        lasting = catalog_of(self._catalog, self._rules.name, self._search_path)
+        if lasting.named(None, name) or lasting.view(None, name):
             raise errors.NotSupportedError(
                 f"a temporary {kind.lower()} {name} is not supported: there is a table or "
                 "view of that name; give it another one"
@@ -461,63 +461,3 @@ def _is_there(kind: str, name: str) -> errors.ProgrammingError:
     return errors.ProgrammingError(
         f"there is a temporary {kind} {name} already", sqlstate="42P07"
     )
-
-
-class SessionDefinitions(DerivedDefinitions):
-    """The managed tables, the views, and a connection's temporary tables before them.
-
-    Parameters
-    ----------
-    catalog
-        The managed tables.
-    temporaries
-        The others.
-    """
-
-    def __init__(self, catalog: Definitions, temporaries: Temporaries) -> None:
-        super().__init__(catalog)
-        self._temporaries = temporaries
-
-    @property
-    @override
-    def version(self) -> int:
-        """A number for each state of both."""
-        return self._below.version * _VERSIONS + self._temporaries.version
-
-    @property
-    @override
-    def without_temporaries(self) -> Definitions:
-        """The managed tables and the views."""
-        return self._below
-
-    @property
-    @override
-    def default_path(self) -> Definitions:
-        """The same along the path of a new connection."""
-        return SessionDefinitions(self._below.default_path, self._temporaries)
-
-    @override
-    def find(self, schema: str | None, name: str) -> Table | None:
-        """Return the table of that name, whatever its case; a temporary one first."""
-        if self._temporaries.view(schema, name) is not None:
-            return None
-        found = self._temporaries.find(schema, name)
-        return self._below.find(schema, name) if found is None else found
-
-    @override
-    def named(self, schema: str | None, name: str) -> Table | None:
-        """The same, whether or not the table can be used."""
-        if self._temporaries.view(schema, name) is not None:
-            return None
-        found = self._temporaries.named(schema, name)
-        return self._below.named(schema, name) if found is None else found
-
-    @override
-    def view(self, schema: str | None, name: str) -> View | None:
-        """Return the view of that name, if no temporary table has it."""
-        found = self._temporaries.view(schema, name)
-        if found is not None:
-            return found
-        if self._temporaries.named(schema, name) is not None:
-            return None
-        return self._below.view(schema, name)

@@ -18,7 +18,8 @@ from tique_rewriter.text.names import check_kind, check_writable, quote, unmanag
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.schema import Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Word
 
 _STREAMS = {"FROM": "STDIN", "TO": "STDOUT"}

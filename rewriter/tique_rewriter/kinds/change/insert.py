@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
     from tique_rewriter.plans.change_plans import Conflict
     from tique_rewriter.plans.plan import Reference
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.schema import Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source, Word
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {

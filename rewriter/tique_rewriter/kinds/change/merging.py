@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.plans.change_plans import JoinedReturning
     from tique_rewriter.plans.text import Text
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source, Word
 

@@ -14,7 +14,8 @@ from tique_rewriter.text.names import quote
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.schema import Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source, Word
 
 _IDENTITIES = ("RESTART", "CONTINUE")

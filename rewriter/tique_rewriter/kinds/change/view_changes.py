@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import RewriteError
-from tique_rewriter.kinds.define.views import body_of
+from tique_rewriter.kinds.define.views import body_of, inside_view
 from tique_rewriter.scope.references import changed_view
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import quote
@@ -29,8 +29,8 @@ from tique_rewriter.tree.shape import has_only, place_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_rewriter.kinds.define.views import WithViews
     from tique_rewriter.schema import Table, View
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.placeholders import Lexed
     from tique_rewriter.text.source import Word
 
@@ -80,7 +80,7 @@ class _Target:
     """The number of the word after that."""
 
 
-def through_view(source: Source, catalog: WithViews) -> Source:
+def through_view(source: Source, catalog: Catalog) -> Source:
     """Return a change of a view as one of the table below; any other as it is.
 
     Raises
@@ -97,7 +97,7 @@ def through_view(source: Source, catalog: WithViews) -> Source:
     return source
 
 
-def _target(source: Source, catalog: WithViews) -> _Target | None:
+def _target(source: Source, catalog: Catalog) -> _Target | None:
     cursor = Cursor(source)
     verb = cursor.take().keyword
     into = _INTO.get(verb)
@@ -128,7 +128,7 @@ def _is_name(source: Source, word: Word) -> bool:
     return raw == '"' or (bool(word.keyword) and (raw == "_" or raw.isalpha()))
 
 
-def _below(source: Source, catalog: WithViews, target: _Target) -> _Below:
+def _below(source: Source, catalog: Catalog, target: _Target) -> _Below:
     view, start = target.view, source.words[target.first].start
 
     def refusal(reason: str) -> Exception:
@@ -141,8 +141,8 @@ def _below(source: Source, catalog: WithViews, target: _Target) -> _Below:
         catalog.query_of(view)
     except RewriteError as error:
         raise refusal(error.message) from None
-    inside = catalog.inside(view.table.schema)
-    body = body_of(view, inside)
+    inside = inside_view(catalog, source.rules, view.table.schema)
+    body = body_of(view, inside, source.rules)
     tree = body.parse()
     from_ = tree.args.get("from_") if isinstance(tree, exp.Select) else None
     node = None if from_ is None else from_.this

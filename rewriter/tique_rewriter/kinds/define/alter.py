@@ -32,7 +32,8 @@ from tique_rewriter.text.names import check_reserved, expect_exact
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, ForeignKey, Table
+    from tique_rewriter.schema import ForeignKey, Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source, Word
 
 

@@ -16,7 +16,7 @@ from tique_rewriter.text.source import Source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.placeholders import Lexed
     from tique_rewriter.text.source import Word
 

@@ -20,7 +20,8 @@ from tique_rewriter.text.names import check_case, check_kind, check_not_attached
 from tique_rewriter.tree.shape import starts_at
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.schema import Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source
 
 _DROP_PARTS = frozenset({"exists", "tables", "kind", "restrict"})

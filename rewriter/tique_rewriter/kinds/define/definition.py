@@ -27,7 +27,8 @@ from tique_rewriter.text.names import check_writable, expect_exact, refusal, unm
 from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, Definitions
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence", ROW_NUMBER)

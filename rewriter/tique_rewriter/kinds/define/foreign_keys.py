@@ -24,7 +24,8 @@ from tique_rewriter.tree.scalars import split
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from tique_rewriter.schema import Catalog, Column, Table
+    from tique_rewriter.schema import Column, Table
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.cursor import Cursor
     from tique_rewriter.text.source import Source, Word
 

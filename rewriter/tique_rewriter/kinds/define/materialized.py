@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import before_data_clause
-from tique_rewriter.kinds.define.views import WithViews, checked_header, plan_body
+from tique_rewriter.kinds.define.views import (
+    catalog_of,
+    checked_header,
+    inside_view,
+    plan_body,
+)
 from tique_rewriter.kinds.session.session import after_verb
 from tique_rewriter.plans.ddl_plans import CreateMaterialized, RefreshMaterialized
 from tique_rewriter.plans.text import Variant
@@ -24,13 +28,14 @@ if TYPE_CHECKING:
 
     from tique_rewriter.plans.plan import Select
     from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source
 
 _LISTING = "a materialized view over the engine's own relations"
 _ADVICE = "it would have tique's own objects among its rows"
 
 
-def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMaterialized:
+def plan_create_materialized(source: Source, catalog: Catalog) -> CreateMaterialized:
     """Return the plan of CREATE MATERIALIZED VIEW.
 
     Raises
@@ -39,7 +44,8 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
         As for its query as a statement of its own.
     """
     header = checked_header(source, catalog)
-    if _lists(plan_body(header, catalog.inside(header.name[0]))):
+    inside = inside_view(catalog, source.rules, header.name[0])
+    if _lists(plan_body(header, inside)):
         raise source.unsupported(_LISTING, header.start, _ADVICE)
     first = source.start
     return CreateMaterialized(
@@ -52,7 +58,7 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
     )
 
 
-def plan_refresh(source: Source, catalog: WithViews) -> RefreshMaterialized:
+def plan_refresh(source: Source, catalog: Catalog) -> RefreshMaterialized:
     """Return the plan of REFRESH MATERIALIZED VIEW [CONCURRENTLY] … [WITH [NO] DATA]."""
     cursor = after_verb(source)
     if not cursor.accept("MATERIALIZED VIEW"):
@@ -78,7 +84,7 @@ def tables_of(definitions: Definitions, dialect: str, view: View) -> set[Table]:
     RewriteError
         One of its subclasses, if its query is not one that a statement may have.
     """
-    select = WithViews(definitions, rules_of(dialect)).query_of(view).select
+    select = catalog_of(definitions, dialect).query_of(view).select
     if _lists(select):
         raise UnsupportedSQL(f"{_LISTING} is not supported; {_ADVICE}")
     return set(_tables(select))

@@ -3,36 +3,32 @@
 A temporary table is read and written like a managed one, so its name is a hole in a
 statement's text and a managed table's name beside it is one too. Its definition is
 planned as that of a table without the words that make it temporary. No other DDL
-concerns it: other definitions are planned by :class:`Lasting`, which refuses its name. A
-temporary view is a query in the place of its name, as any view is; its own query reads what
-lasts.
+concerns it: other definitions are planned by a catalog that refuses its name
+(:attr:`Catalog.refusing_temporaries`). A temporary view is a query in the place of its name,
+as any view is; its own query reads what lasts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
-from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.kinds.define.create_as import CreateTableAs
 from tique_rewriter.kinds.define.definition import read_head
-from tique_rewriter.kinds.define.views import WithViews, checked_header, plan_body
+from tique_rewriter.kinds.define.views import checked_header, plan_body
 from tique_rewriter.plans.ddl_plans import (
     CreateTable,
     CreateTemporaryView,
     DropTemporaryViews,
 )
 from tique_rewriter.plans.plan import Plan, Select
-from tique_rewriter.schema import DerivedDefinitions
 from tique_rewriter.text.cursor import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.schema import Definitions
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Source, Word
 
 
@@ -96,7 +92,7 @@ def _check_schema(source: Source, word: Word) -> None:
 
 
 def plan_create_temporary(
-    source: Source, catalog: Definitions, plan: Callable[[Source], Plan]
+    source: Source, catalog: Catalog, plan: Callable[[Source], Plan]
 ) -> CreateTemporary:
     """Return the plan of CREATE TEMPORARY TABLE.
 
@@ -142,7 +138,7 @@ def plan_create_temporary(
 
 
 def _check_free(
-    source: Source, catalog: Definitions, kind: str, name: str, word: Word
+    source: Source, catalog: Catalog, kind: str, name: str, word: Word
 ) -> None:
     if catalog.named(None, name) or catalog.view(None, name):
         raise source.unsupported(
@@ -152,9 +148,7 @@ def _check_free(
         )
 
 
-def plan_temporary_view(
-    source: Source, definitions: Definitions
-) -> CreateTemporaryView:
+def plan_temporary_view(source: Source, catalog: Catalog) -> CreateTemporaryView:
     """Return the plan of CREATE TEMPORARY VIEW.
 
     Its query names what lasts: the engine knows no other name.
@@ -169,12 +163,11 @@ def plan_temporary_view(
     source, cursor = _as_lasting(source)
     word = source.words[-1] if cursor.is_done else cursor.word
     name = source.identifier(word)
-    lasting, rules = definitions.without_temporaries, source.rules
+    lasting = catalog.without_temporaries
     _check_free(source, lasting, "view", name, word)
-    home = lasting.default_schema if rules.views_look_at_home else None
-    inside = WithViews(Lasting(definitions), rules, home)
-    header = checked_header(source, WithViews(lasting, rules))
-    plan_body(header, inside)
+    home = lasting.default_schema if source.rules.views_look_at_home else None
+    header = checked_header(source, lasting)
+    plan_body(header, replace(catalog.refusing_temporaries, home=home))
     layout = source.words_text(source.words[header.after :])
     return CreateTemporaryView(
         0, (), name, layout, header.if_not_exists, header.replaces
@@ -182,7 +175,7 @@ def plan_temporary_view(
 
 
 def plan_drop_temporary_views(
-    source: Source, definitions: Definitions
+    source: Source, catalog: Catalog
 ) -> DropTemporaryViews | None:
     """Return the plan of DROP VIEW of temporary views; None if it is of others.
 
@@ -193,7 +186,7 @@ def plan_drop_temporary_views(
     """
     cursor = Cursor(source, number=2)
     cursor.accept("IF EXISTS")
-    views = [definitions.view(schema or None, name) for schema, name in cursor.names()]
+    views = [catalog.view(schema or None, name) for schema, name in cursor.names()]
     names = [view.table.name for view in views if view and view.table.is_temporary]
     if not names:
         return None
@@ -226,49 +219,3 @@ def _without_commit(cursor: Cursor) -> tuple[Source, OnCommit]:
             "this form of ON COMMIT", start, f"there is {', '.join(ends)}"
         )
     return source.blanked(source.words[first : cursor.number]), OnCommit(end)
-
-
-class Lasting(DerivedDefinitions):
-    """The tables and views that definitions may name: no temporary ones.
-
-    Parameters
-    ----------
-    definitions
-        All of them, as statements see them.
-    """
-
-    def __init__(self, definitions: Definitions) -> None:
-        super().__init__(definitions.without_temporaries)
-        self._seen = definitions
-
-    @property
-    @override
-    def version(self) -> int:
-        """That of all of them."""
-        return self._seen.version
-
-    @property
-    @override
-    def default_path(self) -> Definitions:
-        """The same along the path of a new connection."""
-        return Lasting(self._seen.default_path)
-
-    @override
-    def _place_of(self, schema: str | None, name: str) -> str | None:
-        """Refuse a name that would mean another table to the engine than to tique."""
-        seen = self._seen
-        places = [schema]
-        if schema == self.default_schema:
-            places.append(None)
-        for place in places:
-            found, view = seen.named(place, name), seen.view(place, name)
-            for kind, table in (
-                ("table", found),
-                ("view", view.table if view else None),
-            ):
-                if table is not None and table.is_temporary:
-                    raise UnsupportedSQL(
-                        f'this statement is not supported while "{name}" is a temporary '
-                        f"{kind} of this connection: drop it first"
-                    )
-        return schema

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
-from typing_extensions import override
 
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
@@ -25,7 +25,8 @@ from tique_rewriter.plans.ddl_plans import DefineViews
 from tique_rewriter.plans.plan import Select, ViewQuery
 from tique_rewriter.safety.hidden_calls import check_hidden
 from tique_rewriter.safety.token_checks import OF_SEQUENCES
-from tique_rewriter.schema import DerivedDefinitions, Table
+from tique_rewriter.schema import Table
+from tique_rewriter.scope.catalog import Catalog
 from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
@@ -34,159 +35,93 @@ from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
-    from tique_rewriter.schema import Attached, Definitions, View
+    from tique_rewriter.schema import Definitions, View
+    from tique_rewriter.scope.catalog import SearchPath, Temporaries
 
 _MOST_TABLES = 1000
 """How many places that read tables a view's query may have, with those of its views."""
 
 
-class WithViews(DerivedDefinitions):
-    """A catalog that plans the queries of views, for statements and for other views.
+def catalog_of(
+    definitions: Definitions,
+    dialect: str,
+    search_path: SearchPath | None = None,
+    temporaries: Temporaries | None = None,
+) -> Catalog:
+    """Return the tables and views as the statements of a session see them."""
+    plan_view = partial(_plan_view, rules_of(dialect))
+    return Catalog(definitions, plan_view, search_path, temporaries)
 
-    Parameters
-    ----------
-    catalog
-        The tables and views.
-    rules
-        The engine's dialect.
-    home
-        The schema in which a name is looked up first, inside a view.
-    above
-        The ids of the views whose queries are being planned.
-    """
 
-    def __init__(
-        self,
-        catalog: Definitions,
-        rules: Rules,
-        home: str | None = None,
-        above: tuple[int, ...] = (),
-    ) -> None:
-        super().__init__(catalog)
-        self.rules = rules
-        self._home = home
-        self._above = above
-        self._queries: tuple[int, dict[int, ViewQuery]] = (-1, {})
-        """The catalog's version, and the queries that were planned by it, by view."""
+def _plan_view(rules: Rules, view: View, catalog: Catalog) -> ViewQuery:
+    """Return the query that is read in a view's place, by the statements of a catalog."""
+    table = view.table
+    if table.fault is not None:
+        raise UnknownTable(table.fault)
+    if table.id in catalog.above:
+        raise UnknownTable("it reads itself")
+    inside = inside_view(catalog, rules, table.schema, table.id)
+    header = _definition(view, inside, rules)
+    select = plan_body(header, inside)
+    names = header.columns
+    if view.has_its_columns:
+        names = tuple([column.name for column in table.columns])
+    found = ViewQuery(select, names, _bare_names(header, select, inside))
+    if _weight(found) > _MOST_TABLES:
+        raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
+    if rules.views_look_at_home:
+        _expect_functions_of_the_path(header, table.schema, catalog)
+    _expect_one_meaning(header, table, select, catalog)
+    return found
 
-    @override
-    def attached(self, name: str) -> Attached | None:
-        """Another database that is attached by that name; no view may read one.
 
-        Raises
-        ------
-        UnsupportedSQL
-            Inside of a view.
-        """
-        found = self._below.attached(name)
-        if found is not None and self._home is not None:
+def inside_view(catalog: Catalog, rules: Rules, schema: str, *above: int) -> Catalog:
+    """Return the catalog as the query of a view in that schema sees it."""
+    return catalog.inside(schema if rules.views_look_at_home else None, *above)
+
+
+def _expect_functions_of_the_path(header: Header, home: str, catalog: Catalog) -> None:
+    """Refuse a function that the view has from its own schema, and the text has not."""
+    if home.lower() == catalog.default_schema.lower():
+        return
+    for node in _body(header).parse().find_all(exp.Anonymous):
+        name = node.name.lower()
+        if not isinstance(node.parent, exp.Dot) and catalog.may_call(
+            home.lower(), name
+        ):
             raise UnsupportedSQL(
-                f'a view over "{name}", another database, is not supported: the view '
-                "would be there without it; write the query out"
+                f"it calls {name}() of its own schema: write the schema in the view"
             )
-        return found
 
-    def query_of(self, view: View) -> ViewQuery:
-        """Return the query that is read in a view's place.
 
-        Raises
-        ------
-        RewriteError
-            One of its subclasses, if the query is not one that a statement may have.
-        """
-        version, known = self._queries
-        if version != self.version:
-            # Replaced as a whole: threads share it.
-            known = {}
-            self._queries = self.version, known
-        found = known.get(view.table.id)
-        if found is None:
-            found = known[view.table.id] = self._query_of(view)
-        return found
+def _expect_one_meaning(
+    header: Header, table: Table, found: Select, catalog: Catalog
+) -> None:
+    """Refuse a view whose query means something else along another path.
 
-    def inside(self, schema: str, *above: int) -> WithViews:
-        """Return the catalog as the query of a view in that schema sees it.
+    Engines differ in where they look when the view's own schema has not the name.
 
-        A view names no temporary table: it means the same to every connection.
-        """
-        home = schema if self.rules.views_look_at_home else None
-        above = (*self._above, *above)
-        found = WithViews(self._below.without_temporaries, self.rules, home, above)
-        found._queries = self._queries
-        return found
-
-    def _query_of(self, view: View) -> ViewQuery:
-        table = view.table
-        if table.fault is not None:
-            raise UnknownTable(table.fault)
-        if table.id in self._above:
-            raise UnknownTable("it reads itself")
-        inside = self.inside(table.schema, table.id)
-        header = _definition(view, inside)
-        select = plan_body(header, inside)
-        names = header.columns
-        if view.has_its_columns:
-            names = tuple([column.name for column in table.columns])
-        found = ViewQuery(select, names, _bare_names(header, select, inside))
-        if _weight(found) > _MOST_TABLES:
-            raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
-        if self.rules.views_look_at_home:
-            self._expect_functions_of_the_path(view, inside)
-        self.expect_one_meaning(header, table, select)
-        return found
-
-    def _expect_functions_of_the_path(self, view: View, inside: WithViews) -> None:
-        """Refuse a function that the view has from its own schema, and the text has not."""
-        home = view.table.schema
-        if home.lower() == self.default_schema.lower():
+    Raises
+    ------
+    UnsupportedSQL
+        It does.
+    """
+    if catalog.search_path is None or not header.source.rules.views_look_at_home:
+        return
+    others = [catalog.default_path.inside(table.schema, table.id)]
+    if table.is_temporary:
+        others.append(catalog.inside(None, table.id))
+    is_first = table.schema.lower() == catalog.default_schema.lower()
+    is_first = is_first and not table.is_temporary
+    with suppress(UnknownTable):
+        if all(found == plan_body(header, other) for other in others) and (
+            is_first or not _names_more_than_tables(_body(header))
+        ):
             return
-        for node in body_of(view, inside).parse().find_all(exp.Anonymous):
-            name = node.name.lower()
-            if not isinstance(node.parent, exp.Dot) and self.may_call(
-                home.lower(), name
-            ):
-                raise UnsupportedSQL(
-                    f"it calls {name}() of its own schema: write the schema in the view"
-                )
-
-    def expect_one_meaning(self, header: Header, table: Table, found: Select) -> None:
-        """Refuse a view whose query means something else along another path.
-
-        Engines differ in where they look when the view's own schema has not the name.
-
-        Raises
-        ------
-        UnsupportedSQL
-            It does.
-        """
-        lasting = self._below.without_temporaries
-        if not self.rules.views_look_at_home or lasting.default_path is lasting:
-            return
-        above = (*self._above, table.id)
-        usual = WithViews(lasting.default_path, self.rules, above=self._above)
-        others = [usual.inside(table.schema, table.id)]
-        if table.is_temporary:
-            others.append(WithViews(lasting, self.rules, above=above))
-        is_first = table.schema.lower() == self.default_schema.lower()
-        is_first = is_first and not table.is_temporary
-        with suppress(UnknownTable):
-            if all(found == plan_body(header, other) for other in others) and (
-                is_first or not _names_more_than_tables(_body(header))
-            ):
-                return
-        raise UnsupportedSQL(
-            "a name in it that has no schema means something else along this search "
-            "path: write the schema in the view, or take the path back"
-        )
-
-    @override
-    def _place_of(self, schema: str | None, name: str) -> str | None:
-        """The view's own schema, if it has a name without one; else as it is written."""
-        if schema is None and self._home is not None:
-            catalog, home = self._below, self._home
-            if catalog.named(home, name) or catalog.view(home, name):
-                return home
-        return schema
+    raise UnsupportedSQL(
+        "a name in it that has no schema means something else along this search "
+        "path: write the schema in the view, or take the path back"
+    )
 
 
 @dataclass(frozen=True)
@@ -208,7 +143,7 @@ class Header:
     """Of a materialized view: without WITH NO DATA."""
 
 
-def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
+def plan_create_view(source: Source, catalog: Catalog) -> DefineViews:
     """Return the plan of CREATE [OR REPLACE] VIEW.
 
     Raises
@@ -217,8 +152,9 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
         As for its query as a statement of its own.
     """
     header = checked_header(source, catalog)
-    select = plan_body(header, catalog.inside(header.name[0]))
-    catalog.expect_one_meaning(header, Table(*header.name, ()), select)
+    inside = inside_view(catalog, source.rules, header.name[0])
+    select = plan_body(header, inside)
+    _expect_one_meaning(header, Table(*header.name, ()), select, catalog)
     text = source.words_text(source.words)
     body = _body(header).text
     if len(body) == header.end:
@@ -229,7 +165,7 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
     return DefineViews(0, (), text, (header.name,), creates=True)
 
 
-def checked_header(source: Source, catalog: WithViews) -> Header:
+def checked_header(source: Source, catalog: Catalog) -> Header:
     """Read CREATE VIEW; its names are checked, its query is not."""
     header = _read_header(source, catalog)
     check_writable(source, catalog, header.name[0], source.start)
@@ -334,8 +270,8 @@ def _read_header(source: Source, catalog: Definitions) -> Header:
     )
 
 
-def _definition(view: View, inside: WithViews) -> Header:
-    return _read_header(Source.of_text(view.definition, inside.rules), inside)
+def _definition(view: View, inside: Catalog, rules: Rules) -> Header:
+    return _read_header(Source.of_text(view.definition, rules), inside)
 
 
 def _names_more_than_tables(source: Source) -> bool:
@@ -353,9 +289,9 @@ def _names_more_than_tables(source: Source) -> bool:
     )
 
 
-def body_of(view: View, inside: WithViews) -> Source:
+def body_of(view: View, inside: Catalog, rules: Rules) -> Source:
     """Return the query of a view, as the engine keeps it."""
-    return _body(_definition(view, inside))
+    return _body(_definition(view, inside, rules))
 
 
 def _body(header: Header) -> Source:
@@ -366,7 +302,7 @@ def _body(header: Header) -> Source:
     return without_schemas(Source.of_text(text, rules))
 
 
-def plan_body(header: Header, catalog: WithViews) -> Select:
+def plan_body(header: Header, catalog: Catalog) -> Select:
     """Return the plan of a view's query.
 
     Raises
@@ -382,7 +318,7 @@ def plan_body(header: Header, catalog: WithViews) -> Select:
     return plan_query(source, catalog)
 
 
-def _bare_names(header: Header, select: Select, catalog: WithViews) -> frozenset[str]:
+def _bare_names(header: Header, select: Select, catalog: Catalog) -> frozenset[str]:
     """Return the folded names without a schema that stay in the text of a query.
 
     Those of its own WITH are not among them: these mean in a statement what they mean
@@ -417,4 +353,4 @@ def check_view(definitions: Definitions, dialect: str, view: View) -> None:
     RewriteError
         One of its subclasses, which says why.
     """
-    WithViews(definitions, rules_of(dialect)).query_of(view)
+    catalog_of(definitions, dialect).query_of(view)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tique_rewriter.errors import UnsupportedSQL
     from tique_rewriter.plans.change_plans import Member
     from tique_rewriter.plans.plan import Plan
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.placeholders import Lexed
     from tique_rewriter.text.source import Word

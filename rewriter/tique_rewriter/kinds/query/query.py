@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tique_rewriter.plans.plan import ViewQuery
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
 

@@ -26,7 +26,7 @@ from tique_rewriter.tree.scalars import split
 
 if TYPE_CHECKING:
     from tique_rewriter.plans.plan import Operand
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Word
 
 PREPARES = re.compile(
