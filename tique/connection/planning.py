@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tique.query.statements import executable
+from tique.query.kinds import executable
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.kinds.session.session import SessionPlan
 from tique_rewriter.plans.plan import TransactionControl

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.query.base import Outcome
-from tique.query.statements import executable
+from tique.query.kinds import executable
 from tique_rewriter.kinds.session.cursors import Towards
 
 if TYPE_CHECKING:

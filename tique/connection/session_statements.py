@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tique import errors
 from tique.connection.settings import Settings
 from tique.query.base import Outcome
-from tique.query.statements import executable
+from tique.query.kinds import executable
 from tique.query.transaction.constraint_modes import named_constraints
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import checked

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique.connection.transfer.append import columns_by_name, fitted
-from tique.query.statements import AppendStatement, CopyInStatement, CopyOutStatement
+from tique.query.write.copying import (
+    AppendStatement,
+    CopyInStatement,
+    CopyOutStatement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
