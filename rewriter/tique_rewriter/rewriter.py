@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
-from tique_rewriter.kinds.define.create_as import CreateTableAs
 from tique_rewriter.kinds.define.views import catalog_of
 from tique_rewriter.kinds.planner import Planner, refusal
 from tique_rewriter.kinds.registry import registry_of
@@ -20,36 +19,16 @@ from tique_rewriter.kinds.session.calls import (
 )
 from tique_rewriter.kinds.session.prepare import PREPARES, plan_prepare
 from tique_rewriter.kinds.session.session import Nothing
-from tique_rewriter.plans.change_plans import (
-    CopyOut,
-    Delete,
-    InsertQuery,
-    InsertRows,
-    Merge,
-    Update,
-)
-from tique_rewriter.plans.plan import Plan, Select
 from tique_rewriter.safety.hidden_calls import check_hidden
 from tique_rewriter.text.placeholders import OWN_STYLE, number_placeholders
 from tique_rewriter.text.source import Source
 
 if TYPE_CHECKING:
+    from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Definitions
     from tique_rewriter.scope.catalog import SearchPath, Temporaries
 
 PARAMSTYLES = ("pyformat", "qmark")
-
-_WITH_GIVEN = (
-    Select,
-    InsertRows,
-    InsertQuery,
-    Update,
-    Delete,
-    Merge,
-    CreateTableAs,
-    CopyOut,
-)
-"""Plans that may read relations which are given for one execution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +186,7 @@ class Rewriter:
             sql, self._paramstyle, has_parameters, lexicon=self._rules.lexicon
         )
         plan = self._planner.plan(lexed, dict.fromkeys(given, True))
-        if not isinstance(plan, _WITH_GIVEN):
+        if not plan.may_read_given:
             raise UnsupportedSQL("a Python variable in this statement is not supported")
         self._cache[key] = prepared = Prepared(plan, lexed.arguments)
         return prepared

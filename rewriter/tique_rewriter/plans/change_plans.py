@@ -111,6 +111,8 @@ class InsertRows(Plan):
     ``columns`` are the positions that the rows give values for, in row order.
     """
 
+    may_read_given = True
+
     table: Table
     columns: tuple[int, ...]
     rows: tuple[tuple[Expression | None, ...], ...]
@@ -125,6 +127,8 @@ class InsertQuery(Plan):
     ``is_by_name`` says that the columns are those that the query's results are named
     after, and that only the engine knows these names.
     """
+
+    may_read_given = True
 
     table: Table
     columns: tuple[int, ...]
@@ -146,6 +150,8 @@ class SearchedChange(Plan):
     relations are joined, so that ``source`` may yield a row of the table several times.
     ``joined_returning`` is there in place of ``returning`` if RETURNING looks at them.
     """
+
+    may_read_given = True
 
     table: Table
     source: Text
@@ -214,6 +220,8 @@ class Merge(Plan):
     condition, with ON or USING. In RETURNING the action is a column of ``_action``.
     """
 
+    may_read_given = True
+
     table: Table
     before: Text
     target: Text
@@ -266,6 +274,8 @@ class CopyIn(Plan):
 @dataclass(frozen=True)
 class CopyOut(Plan):
     """COPY of a query's rows, to the client if it ``is_stream``."""
+
+    may_read_given = True
 
     text: Text
     is_stream: bool

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -260,6 +260,8 @@ class Plan:
 
     parameters: int
     references: tuple[Reference, ...]
+    may_read_given: ClassVar[bool] = False
+    """Whether it may read relations that are given for one execution."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,8 @@ class Select(Plan):
     ``calls`` are the names of all that it calls, and other words by which its results
     may depend on more than rows; None if it reads anything but managed tables.
     """
+
+    may_read_given = True
 
     text: Text
     point: PointRead | None = None

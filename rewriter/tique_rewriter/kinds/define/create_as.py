@@ -31,6 +31,8 @@ class CreateTableAs(Plan):
     ``has_rows`` the table stays empty.
     """
 
+    may_read_given = True
+
     head: Head
     columns: str
     select: Select
