@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import psycopg
@@ -285,6 +286,42 @@ def test_conditions_over_all_kinds_of_values(url, native, key):
             violation = tique.errors.WithCheckOptionViolation
             assert _outcome(connection.execute, change, violation) == outcome, change
             connection.commit()
+
+
+def _natively(url):
+    return psycopg.connect(url)
+
+
+def _by_tique(url):
+    return tique.connect(url, isolation_level="READ COMMITTED")
+
+
+@pytest.mark.parametrize("connect", [_natively, _by_tique])
+def test_a_violation_waits_for_the_row_as_natively(url, connect):
+    """READ COMMITTED: it is a violation only if it is one of what others commit."""
+    with (
+        closing(connect(url)) as one,
+        closing(connect(url)) as two,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        for statement in (
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)",
+            "CREATE VIEW own AS SELECT id, n FROM t WHERE n > 0 WITH CHECK OPTION",
+            "INSERT INTO t VALUES (1, 1)",
+        ):
+            one.execute(statement)
+            one.commit()
+        for step, violates in ((10, False), (-3, True)):
+            one.execute("UPDATE t SET n = n + %s WHERE id = 1", (step,))
+            change = "UPDATE own SET n = n - 5 WHERE id = 1"
+            waiting = pool.submit(two.execute, change)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.3)
+            one.commit()
+            error = waiting.exception(20)
+            assert (getattr(error, "sqlstate", None) == "44000") is violates
+            two.rollback() if violates else two.commit()
+        assert one.execute("SELECT n FROM t").fetchall() == [(3,)]
 
 
 def test_options_that_change_are_noticed(url, native):
