@@ -333,6 +333,9 @@ def test_options_that_change_are_noticed(url, native):
         for change, refused in (
             (f"CREATE OR REPLACE {query}", []),
             (f"CREATE OR REPLACE {query} WITH LOCAL CHECK OPTION", [0]),
+            ("ALTER VIEW own SET (check_option = cascaded)", [0, 100]),
+            ("ALTER VIEW own RESET (check_option)", []),
+            ("ALTER VIEW own SET (check_option = local)", [0]),
             (
                 f"CREATE OR REPLACE {query.replace('0', '7')} WITH CHECK OPTION",
                 [0, 7, 100],
@@ -377,6 +380,7 @@ def test_what_is_refused(url):
                 "MERGE INTO own USING t ON t.id = own.id WHEN MATCHED THEN UPDATE SET n = 0",
                 "a change of the view",
             ),
+            ("ALTER VIEW own SET (security_barrier = true)", "ALTER VIEW"),
         ):
             with pytest.raises(tique.NotSupportedError, match=what):
                 connection.execute(change)
