@@ -119,6 +119,12 @@ class CardinalityViolation(ProgrammingError):
     sqlstate = "21000"
 
 
+class WithCheckOptionViolation(ProgrammingError):
+    """A row, written through a view, that the view would not have."""
+
+    sqlstate = "44000"
+
+
 class NotSupportedError(DatabaseError):
     """A construct that tique, or this engine, refuses rather than misreads."""
 

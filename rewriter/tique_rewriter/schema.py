@@ -158,7 +158,9 @@ class Table:
     indexes that may be an error for a row, where a staging table has to find that.
     ``computed_keys`` are the unique indexes on expressions. ``heads`` are the columns that
     an index of storage's begins with, where the engine takes these for unique. One that ``is_materialized`` is
-    a materialized view: no statement changes single rows of it.
+    a materialized view: no statement changes single rows of it. ``conditions`` are those of the views
+    through which one statement writes its rows, each by its view's name, over a relation ``_c``: they
+    must be true, where a CHECK constraint must not be false.
     """
 
     schema: str
@@ -183,6 +185,7 @@ class Table:
     computed_keys: tuple[ComputedKey, ...] = ()
     heads: frozenset[int] = frozenset()
     is_materialized: bool = False
+    conditions: tuple[Check, ...] = field(default=(), compare=False)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -221,7 +224,7 @@ class Table:
     def judges_rows(self) -> bool:
         """Whether the engine has to say which rows the table takes."""
         parts = (self.checks, self.domains, self.generated, self.indexed)
-        return any(parts) or bool(self.computed_keys)
+        return any(parts) or bool(self.computed_keys or self.conditions)
 
     def key_name(self, columns: tuple[int, ...]) -> str | None:
         """The name of the constraint or index that keeps these columns unique."""
@@ -248,12 +251,14 @@ class View:
     why the engine cannot read the view. ``definition`` is CREATE VIEW as the engine keeps
     it. Only if it ``has_its_columns``, those are what a star in it stands for now.
     ``obstacle`` says what of it, beside its query, stands in the way of a change through it.
+    ``check_option`` is its CHECK OPTION, LOCAL or CASCADED, if it has one.
     """
 
     table: Table
     definition: str
     has_its_columns: bool = True
     obstacle: str | None = None
+    check_option: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ TREE = {
     "IntegrityError": "DatabaseError",
     "InternalError": "DatabaseError",
     "CardinalityViolation": "ProgrammingError",
+    "WithCheckOptionViolation": "ProgrammingError",
     "ProgrammingError": "DatabaseError",
     "NotSupportedError": "DatabaseError",
     "NotNullViolation": "IntegrityError",

@@ -153,6 +153,8 @@ def _clauses(made: Plan) -> Iterator[str]:
             yield from _assignments(made, update.assignments)
             if update.where:
                 yield f"where: {text(update.where, made.references)}"
+    for check in made.table.conditions:
+        yield f"check option: {check.name}: {check.expression}"
     returning = made.returning
     if returning is not None:
         shown = text(returning.items, made.references)

@@ -153,6 +153,62 @@ def test_views_that_are_not_simple(query, columns, reason):
         planned("DELETE FROM few", view("few", query, *columns.split()))
 
 
+_LOW = 'low: (("_c"."balance" > 0))'
+_MIDDLE = 'middle: (("_c"."id" IS NOT NULL))'
+_TOP = 'top: ("_c"."id" < 7)'
+
+
+@pytest.mark.parametrize(
+    ("low", "middle", "top", "conditions"),
+    [
+        (None, None, None, []),
+        (None, None, "LOCAL", [_TOP]),
+        (None, None, "CASCADED", [_LOW, _MIDDLE, _TOP]),
+        (None, "LOCAL", "CASCADED", [_LOW, _MIDDLE, _TOP]),
+        ("LOCAL", None, "LOCAL", [_LOW, _TOP]),
+        ("LOCAL", None, None, [_LOW]),
+        (None, "CASCADED", None, [_LOW, _MIDDLE]),
+        ("CASCADED", "LOCAL", None, [_LOW, _MIDDLE]),
+        (None, "LOCAL", "LOCAL", [_MIDDLE, _TOP]),
+    ],
+)
+def test_conditions_for_rows_that_are_written(low, middle, top, conditions):
+    """Those of a view with a CHECK OPTION, and of all below a CASCADED one."""
+    views = [
+        view(
+            "low",
+            "SELECT a.id, a.balance FROM account a WHERE ((a.balance > 0))",
+            *("id", "balance"),
+            check_option=low,
+        ),
+        view(
+            "middle",
+            "SELECT low.balance, low.id FROM low WHERE ((id IS NOT NULL))",
+            *("balance", "id"),
+            number=2,
+            check_option=middle,
+        ),
+        view("bare", "SELECT id FROM middle", "id", number=3, check_option=middle),
+        view(
+            "top",
+            "SELECT id FROM bare WHERE (id < 7)",
+            "id",
+            number=4,
+            check_option=top,
+        ),
+    ]
+    for sql, found in (
+        ("INSERT INTO top VALUES (%s) RETURNING *", conditions),
+        ("INSERT INTO top SELECT item FROM stock", conditions),
+        ("UPDATE public.top AS t SET id = 3 WHERE id = 1", conditions),
+        ("DELETE FROM top WHERE id = 1", []),
+        ("INSERT INTO account (id) VALUES (1)", []),
+    ):
+        lines = planned(sql, *views).splitlines()
+        lines = [each for each in lines if each.startswith("check option: ")]
+        assert [" ".join(each.split()[2:]) for each in lines] == found, sql
+
+
 def test_what_else_stands_in_the_way():
     few = view("few", "SELECT id FROM account", "id", obstacle="it has a trigger")
     over = view("over", "SELECT id FROM public.few", "id", number=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tique_rewriter.kinds.change.copying import plan_copy
@@ -28,6 +29,7 @@ from tique_rewriter.kinds.query.locking import (
 from tique_rewriter.kinds.query.query import plan_query
 from tique_rewriter.kinds.query.table_queries import is_table_query, written_as_select
 from tique_rewriter.kinds.registry import registry_of
+from tique_rewriter.plans.change_plans import InsertQuery, InsertRows, Update
 from tique_rewriter.safety.hidden_calls import check_defaults, check_statement
 from tique_rewriter.scope.qualified import without_database, without_schemas
 from tique_rewriter.text.placeholders import number_placeholders
@@ -129,10 +131,14 @@ class Planner:
     def plan_whole(self, source: Source) -> Plan:
         """Plan a query or a change that is one statement, and locks nothing."""
         source = without_schemas(without_database(source, self.catalog))
-        source = through_view(source, self.catalog)
+        source, conditions = through_view(source, self.catalog)
         verb = source.words[0].keyword
         verb = verb_after_with(source) if verb == "WITH" else verb
         plan = _CHANGES.get(verb, plan_query)(source, self.catalog)
+        if conditions:
+            assert isinstance(plan, InsertRows | InsertQuery | Update)
+            table = replace(plan.table, conditions=conditions)
+            plan = replace(plan, table=table)
         check_defaults(source, plan, self.catalog)
         return plan
 

@@ -28,7 +28,8 @@ again.
 
 *A row that is not inserted* (a duplicate, DO NOTHING) shows one that may be deleted or moved by an open
 transaction. The statement waits for the lock of that row, or of the value, and runs again if anything of the
-table was committed; the second time it has the lock, and what it finds stands.
+table was committed; the second time it has the lock, and what it finds stands. So with a row
+that a view's CHECK OPTION refuses: it may be made of one that is changed meanwhile.
 
 *References.* A row that references a key, and one that gives a key up, lock the key, shared and alone.
 
@@ -127,7 +128,7 @@ def read_again(
         outcome = violation = None
         try:
             outcome = run()
-        except errors.UniqueViolation as error:
+        except (errors.UniqueViolation, errors.WithCheckOptionViolation) as error:
             violation = error
         wanted = _wanted(transaction, number - 2, is_refused=violation is not None)
         before = set(transaction.locks.of(transaction.txid))

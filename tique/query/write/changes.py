@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tique import errors
 from tique.query.write.constraints import (
     check_buffered,
+    check_conditions,
     check_new_keys,
     check_not_null,
     check_staged_keys,
@@ -189,6 +190,7 @@ def buffer_changes(
         writes.is_doubtful = True
     if check:
         check_buffered(transaction, writes, changed)
+    check_conditions(transaction, table, changes)
 
 
 def _buffer_keyed(
@@ -240,6 +242,7 @@ def _stage_changes(
     finish_staged(
         transaction, table, len(changes), changed, new_keys=True, only_inserts=not old
     )
+    check_conditions(transaction, table, changes)
     transaction.note_unchecked(table, changes, changed)
 
 
@@ -329,6 +332,7 @@ def stage_text(
         finish_staged(
             transaction, table, count, changed, new_keys=new_keys, only_inserts=inserts
         )
+        check_conditions(transaction, table, None)
         updated = () if inserts else None
         transaction.note_unchecked(
             table, None, changed, updated=updated, deletes=deletes

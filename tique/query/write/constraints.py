@@ -119,6 +119,42 @@ def _check_relation(
         raise conditions[first][1]
 
 
+def check_conditions(
+    transaction: Transaction,
+    table: Table,
+    changes: Sequence[tuple[Row | None, Row | None]] | None,
+) -> None:
+    """Refuse rows that a view with a CHECK OPTION would not have.
+
+    They are the new ones of ``changes``; None: those that the statement staged.
+
+    Raises
+    ------
+    WithCheckOptionViolation
+        The condition is false or NULL for one of them.
+    """
+    if not table.conditions:
+        return
+    forms = transaction.engine.forms
+    source = forms.staged(table, transaction.sequence)
+    if changes is not None:
+        rows = [new for _, new in changes if new is not None]
+        if not rows:
+            return
+        values = list(zip(*rows, strict=True))
+        source = forms.constants(table, range(len(table.columns)), {}, values)
+    cases = [
+        f"WHEN NOT coalesce(({transaction.default(each.expression)}), FALSE) THEN {n}"
+        for n, each in enumerate(table.conditions)
+    ]
+    query = f"SELECT min(CASE {' '.join(cases)} END) FROM {source} AS _c"
+    ((first,),) = transaction.session.execute(query).fetch_all()
+    if first is not None:
+        raise errors.WithCheckOptionViolation(
+            f'new row violates check option for view "{table.conditions[first].name}"'
+        )
+
+
 def is_doubtful(
     table: Table, rows: Iterable[Row | None], changed: Collection[int]
 ) -> bool:

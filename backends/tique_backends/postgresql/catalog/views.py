@@ -35,8 +35,8 @@ SELECT c.oid::BIGINT, n.nspname, c.relname, pg_catalog.pg_get_viewdef(c.oid),
     WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_rewrite AS r
       WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN') THEN 'a rule'
     WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_attrdef AS d WHERE d.adrelid = c.oid)
-      THEN 'a DEFAULT of its own'
-    WHEN c.reloptions::TEXT LIKE '%check_option=%' THEN 'a CHECK OPTION' END
+      THEN 'a DEFAULT of its own' END,
+  pg_catalog.upper(substring(c.reloptions::TEXT FROM 'check_option=([A-Za-z]+)'))
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind = CAST($1 AS "char") AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
   AND n.nspname NOT IN ('information_schema', 'tique') ORDER BY c.oid"""
@@ -75,6 +75,7 @@ def _view(
     modifiers: list[int],
     displays: list[str],
     obstacle: str | None,
+    check_option: str | None,
 ) -> View:
     columns = tuple(
         [
@@ -86,4 +87,5 @@ def _view(
     )
     definition = f"CREATE VIEW {quote(schema)}.{quote(name)} AS {query}"
     has = None if obstacle is None else f"it has {obstacle}"
-    return View(Table(schema, name, columns, id=-number), definition, obstacle=has)
+    table = Table(schema, name, columns, id=-number)
+    return View(table, definition, obstacle=has, check_option=check_option)

@@ -3,7 +3,8 @@
 A view is *simple* if its query is of one table or simple view, with columns of that by
 their own names, and perhaps a condition without a query. The statement then names the
 table in the place of the view, and goes on calling it as it called the view. Its rows are
-those for which the view's condition is true, too; a row that is inserted need not be one.
+those for which the view's condition is true, too. A row that it writes need not be one,
+unless the view has a CHECK OPTION, or one above it a CASCADED one.
 
 *No name means anything else.* The view's condition is qualified by the statement's name of
 the table. A column of the table that the view does not have could be meant by a name that
@@ -19,6 +20,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.kinds.define.views import body_of, inside_view
+from tique_rewriter.schema import Check
 from tique_rewriter.scope.references import changed_view
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import quote
@@ -80,21 +82,32 @@ class _Target:
     """The number of the word after that."""
 
 
-def through_view(source: Source, catalog: Catalog) -> Source:
+def through_view(source: Source, catalog: Catalog) -> tuple[Source, tuple[Check, ...]]:
     """Return a change of a view as one of the table below; any other as it is.
+
+    With it come the conditions for the rows that it writes (:attr:`Table.conditions`),
+    those of the views below first.
 
     Raises
     ------
     UnsupportedSQL
         The view is not simple, or the statement has what might mean another thing then.
     """
+    conditions: tuple[Check, ...] = ()
     if not source.rules.changes_views:
-        return source
+        return source, conditions
+    writes_rows = source.words[0].keyword != "DELETE"
+    is_cascaded = False
     while (target := _target(source, catalog)) is not None:
         below = _below(source, catalog, target)
+        option = target.view.check_option
+        is_cascaded |= option == "CASCADED"
+        if writes_rows and below.text and (is_cascaded or option):
+            own = Check(below.condition("_c"), target.view.table.name)
+            conditions = (own, *conditions)
         text = source.lexed.spliced(_splices(source, target, below))
         source = Source(text, source.rules, source.outer)
-    return source
+    return source, conditions
 
 
 def _target(source: Source, catalog: Catalog) -> _Target | None:

@@ -203,7 +203,7 @@ def _view_name(cursor: Cursor, catalog: Definitions) -> tuple[str, str]:
 
 
 def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
-    """Return the plan of ALTER VIEW [IF EXISTS] … RENAME or SET SCHEMA.
+    """Return the plan of ALTER VIEW [IF EXISTS] … RENAME, SET SCHEMA or SET (check_option).
 
     The engine changes the view; what it makes of it is read and checked like a new one.
 
@@ -226,6 +226,13 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
             "TO",
             _,
         ] if "view column" in forms:
+            new = place
+        case ["SET", "(", "CHECK_OPTION", "=", "LOCAL" | "CASCADED", ")"] | [
+            "RESET",
+            "(",
+            "CHECK_OPTION",
+            ")",
+        ] if source.rules.changes_views:
             new = place
         case _:
             raise source.unsupported(
@@ -255,7 +262,7 @@ def _read_header(source: Source, catalog: Definitions) -> Header:
         query, has_rows = before_data_clause(cursor.rest)
         last = cursor.number + len(query)
     elif source.keywords(last - 2) == ["CHECK", "OPTION"]:
-        # It is about changes through the view, and there are none.
+        # It is about changes through the view, which ask the catalog for it.
         last -= 4 if words[last - 3].keyword in ("LOCAL", "CASCADED") else 3
     return Header(
         source,
