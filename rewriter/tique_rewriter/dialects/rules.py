@@ -120,6 +120,7 @@ class Rules:
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
         query that shows the rows of each that are there natively; empty for all rows.
+        ``SHOW NAME`` is one that stands in brackets, as a query of its own.
     listing_schemas
         Where a name without a schema may be one of theirs.
     system_schemas
