@@ -18,6 +18,11 @@ from tique_rewriter.plans.text import Outer
 from tique_rewriter.safety.attaching import is_attached
 from tique_rewriter.safety.listings import Listed, check_lateral, listed
 from tique_rewriter.safety.token_checks import check_functions
+from tique_rewriter.scope.descriptions import (
+    Described,
+    check_descriptions,
+    described,
+)
 from tique_rewriter.scope.labels import distinct_names, labels
 from tique_rewriter.scope.moments import marks_of, moments
 from tique_rewriter.scope.reads import Read, Reads
@@ -191,7 +196,14 @@ def find_reads(
     for part in parts:
         check_query(source, part)
         check_lateral(source, part)
+        check_descriptions(source, part)
         for node in part.find_all(exp.Table):
+            shown = described(source, node, catalog)
+            if isinstance(shown, Described):
+                own.append(shown)
+                continue
+            if shown is not None:
+                outer.append(shown)
             read = _read(source, node, catalog, is_target=node is target)
             if isinstance(read, Read):
                 found.append(read)
