@@ -203,7 +203,7 @@ class Rules:
     indexes
         The forms of CREATE INDEX: "unique" if UNIQUE keeps duplicates out, "expressions",
         "concurrently", operator "classes" of columns, and the parser's names of the parts
-        that an index may have besides columns. With "where" there may be expressions too:
+        that an index may have besides columns; "using art" if it may name that method. With "where" there may be expressions too:
         the engine's staging table refuses a row for which one fails (P4).
     collations
         What collations of columns do: "sort"; or "compare" if they say which texts are
