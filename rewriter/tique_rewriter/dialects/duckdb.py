@@ -127,7 +127,7 @@ RULES = Rules(
     row_assignments=frozenset({"row", "value"}),
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
-    alterations=frozenset({"type", "view name", "sequence"}),
+    alterations=frozenset({"type", "view name", "sequence", "owning table"}),
     type_spellings={
         **dict.fromkeys(["REAL", "FLOAT4"], "FLOAT"),
         **dict.fromkeys(["DOUBLE PRECISION", "FLOAT8"], "DOUBLE"),

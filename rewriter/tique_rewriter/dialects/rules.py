@@ -291,7 +291,8 @@ class Rules:
         "not valid" (constraints), "using index" (UNIQUE), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
         Of views: "view name", "view column", "view schema". "schema name" renames a schema
-        with all that is in it. Without "sequence" it crashes at anything but RESTART.
+        with all that is in it. Without "sequence" it crashes at anything but RESTART; with "owning table" a table owns
+        a sequence, and not a column.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
     materializes

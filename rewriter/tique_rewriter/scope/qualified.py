@@ -111,7 +111,8 @@ def _is_defined(source: Source, number: int) -> bool:
     if "SCHEMA" in keywords[:number]:
         return before in _BEFORE_SCHEMAS
     has_schema = keywords[number + 3 : number + 4] == ["."]
-    return has_schema and before in _BEFORE_RELATIONS
+    owns = keywords[number - 2 : number] == ["OWNED", "BY"]
+    return has_schema and (owns or before in _BEFORE_RELATIONS)
 
 
 def without_schemas(source: Source) -> Source:
