@@ -96,6 +96,8 @@ RULES = Rules(
     table_functions=re.compile("|".join((*_TABLE_FUNCTIONS.split(), *FUNCTIONS))),
     function_schemas=None,
     refused_functions=frozenset(_REFUSED_FUNCTIONS.split()),
+    of_storage=frozenset({"storage_info", "pragma_storage_info", "stats"}),
+    suffixes=frozenset({"export_state"}),
     moments={
         **dict.fromkeys(["CURRENT_TIMESTAMP", "NOW()"], ()),
         **dict.fromkeys(["GET_CURRENT_TIMESTAMP()", "TRANSACTION_TIMESTAMP()"], ()),

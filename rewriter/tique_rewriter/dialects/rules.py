@@ -140,6 +140,10 @@ class Rules:
         Whether LATERAL before VALUES or a set operation crashes the engine.
     refused_functions
         Folded names of functions that see or change state outside any snapshot.
+    of_storage
+        Folded names of functions and pragmas among them that tell of storage's own rows.
+    suffixes
+        Folded words after a call that the parser takes for its alias.
     refused_kinds, refused_parts
         Constructs that sqlglot's dialect reads and the engine does not have: kinds of
         nodes, and parts of nodes.
@@ -342,6 +346,8 @@ class Rules:
     table_functions: Pattern[str]
     function_schemas: frozenset[str] | None
     refused_functions: frozenset[str]
+    of_storage: frozenset[str] = frozenset()
+    suffixes: frozenset[str] = frozenset()
     refused_kinds: Mapping[type[exp.Expr], Construct] = field(default_factory=dict)
     refused_parts: Mapping[type[exp.Expr], Mapping[str, Construct]] = field(
         default_factory=dict

@@ -26,6 +26,7 @@ from tique_rewriter.scope.descriptions import definition
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import PRIVATE_SCHEMA, quote
 from tique_rewriter.text.source import Source
+from tique_rewriter.tree.shape import advice_about
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog
@@ -204,7 +205,7 @@ def _pragma(cursor: Cursor, catalog: Catalog) -> Plan:
         return _listed(source, _PRAGMAS[name], catalog)
     if name == "table_info" and len(following) == 3 and following[::2] == ["(", ")"]:
         return _table_info(source, cursor.rest[2], catalog)
-    advice = "it is not known to change nothing"
+    advice = advice_about(source, name) or "it is not known to change nothing"
     raise refused(source, f"PRAGMA {name}", start, advice)
 
 
