@@ -106,6 +106,7 @@ RULES = Rules(
         **dict.fromkeys(["LOCALTIME", "CURRENT_LOCALTIME()"], ("TIMESTAMP", "TIME")),
         **dict.fromkeys(["LOCALTIMESTAMP", "CURRENT_LOCALTIMESTAMP()"], ("TIMESTAMP",)),
     },
+    stores_rowid=True,
     constraints=frozenset({"check"}),
     crashing_windows=frozenset({"dense_rank"}),
     comma_may_end=True,

@@ -200,6 +200,8 @@ class Rules:
         How many bytes of a name the engine looks at; 0 for all.
     hidden_columns
         Columns that every stored table has and no snapshot form of it.
+    stores_rowid
+        Whether every stored table has a ``rowid``, unless a column is called so.
     typed_rows
         Whether a table's row is a value of the table's own type, and ``table.name`` may
         be a call of a function with it; and whether columns may be selected that are
@@ -376,6 +378,7 @@ class Rules:
     set_functions: Pattern[str] | None = None
     longest_name: int = 0
     hidden_columns: frozenset[str] = frozenset()
+    stores_rowid: bool = False
     typed_rows: bool = False
     indexes: frozenset[str] = frozenset()
     comma_may_end: bool = False
