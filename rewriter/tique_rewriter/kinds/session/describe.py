@@ -213,6 +213,8 @@ def _table_info(source: Source, word: Word, catalog: Catalog) -> Select:
     raw = source.raw(word)
     name = raw[1:-1].replace("''", "'") if raw[0] == "'" else source.identifier(word)
     schema, _, bare = name.rpartition(".")
+    if schema.lower().startswith(f"{catalog.database.lower()}."):
+        schema = schema[len(catalog.database) + 1 :]
     start = word.start
     place = definition(source, catalog, schema or None, bare, start)
     place = place or definition(source, catalog, None, name, start)
