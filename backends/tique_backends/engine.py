@@ -356,8 +356,10 @@ class Engine(ABC, Generic[SessionT]):
         """
         raise NotImplementedError
 
-    def attach_database(self, path: str, name: str) -> Attached:
+    def attach_database(self, path: str, name: str, options: Sequence[str]) -> Attached:
         """Attach another database, to be read. Only asked where the dialect has ATTACH.
+
+        The ``options`` are SQL.
 
         Raises
         ------

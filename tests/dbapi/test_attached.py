@@ -98,6 +98,26 @@ def test_it_is_only_read(conn, statement):
     assert conn.execute("SELECT count(*) FROM far.t").fetchall() == [(2,)]
 
 
+def test_options_of_a_file_reach_the_engine(conn, tmp_path):
+    path = tmp_path / "small.duckdb"
+    with duckdb.connect() as native:
+        # Without an extension DuckDB writes no encrypted file that is safe.
+        native.execute("SET force_mbedtls_unsafe = 'true'")
+        key = "BLOCK_SIZE 16384, ENCRYPTION_KEY 'it''s, a key'"
+        native.execute(f"ATTACH '{path}' AS small ({key})")
+        native.execute("CREATE TABLE small.t AS SELECT 5 AS id")
+    conn.execute(f"ATTACH '{path}' AS small (READONLY, {key})")
+    assert conn.execute("SELECT id FROM small.t").fetchall() == [(5,)]
+    with pytest.raises(tique.NotSupportedError):
+        conn.execute("INSERT INTO small.t VALUES (1)")
+    conn.execute("DETACH small")
+    for wrong in ("BLOCK_SIZE 262144", "ENCRYPTION_KEY 'another'"):
+        with pytest.raises(tique.Error) as caught:
+            conn.execute(f"ATTACH '{path}' AS small (READ_ONLY, {wrong})")
+        assert "another" not in str(caught.value)
+    assert "small" not in str(conn.execute("SHOW DATABASES").fetchall())
+
+
 def test_a_table_that_it_does_not_have(conn):
     with pytest.raises(tique.ProgrammingError, match=r'unknown table "far\.q"'):
         conn.execute("SELECT * FROM far.q")

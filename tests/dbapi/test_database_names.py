@@ -34,6 +34,31 @@ def connection(engine):
     return engine.connect(checkpoint="manual", autocommit=True)
 
 
+@pytest.mark.written_for(["duckdb"], reason="its SQL")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DESCRIBE {db}.main.t",
+        "SHOW {db}.main.t",
+        "SHOW TABLE {db}.main.t",
+        "SELECT column_name FROM (SHOW {db}.main.t)",
+        "SELECT column_name FROM (SUMMARIZE {db}.main.t)",
+        "PRAGMA table_info('{db}.main.t')",
+        "VACUUM {db}.main.t",
+        "VACUUM ANALYZE {db}.main.t",
+        "ANALYZE {db}.main.t",
+    ],
+)
+def test_it_may_stand_where_a_table_is_told_of(connection, statement):
+    own = own_name(connection)
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    cursor = connection.execute(statement.format(db=own))
+    if cursor.description:
+        assert "id" in cursor.fetchone()
+    with pytest.raises((tique.NotSupportedError, tique.ProgrammingError)):
+        connection.execute(statement.format(db="elsewhere"))
+
+
 def test_it_may_stand_before_every_schema(engine, connection):
     own = own_name(connection)
     for statement in STATEMENTS.strip().splitlines():

@@ -151,3 +151,28 @@ def test_distinct_results_are_inserted(connection):
     query = "SELECT DISTINCT a + 1, b, c, d, a FROM v WHERE b = 3"
     assert connection.execute(f"INSERT INTO w {query}").rowcount == 1
     assert connection.execute("SELECT * FROM w").fetchall() == [(2, 3, 3, 4, 1)]
+
+
+@pytest.mark.written_for(["duckdb"], reason="its stored tables have a rowid")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.rowid FROM other, t",
+        "SELECT (SELECT rowid) FROM t, other",
+        "SELECT * FROM t AS a JOIN t AS b USING (rowid)",
+        "SELECT count(*) FROM t WHERE rowid = 0 AND EXISTS (SELECT 1 AS rowid)",
+        "UPDATE t SET n = t.rowid FROM other",
+    ],
+)
+def test_no_rowid_of_storage_beside_a_column_of_that_name(engine, query):
+    """P1: all rows are in storage, which the engine reads as it stands."""
+    with engine.connect(checkpoint="manual", autocommit=True) as conn:
+        conn.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+        conn.execute("CREATE TABLE other (rowid INTEGER PRIMARY KEY)")
+        conn.execute("INSERT INTO t SELECT range, range FROM range(10)")
+        conn.execute("INSERT INTO other VALUES (1)")
+        conn.checkpoint()
+    with engine.connect(checkpoint="manual", autocommit=True) as conn:
+        with pytest.raises(tique.NotSupportedError, match="pseudo-column rowid"):
+            conn.execute(query)
+        assert conn.execute("SELECT rowid FROM other").fetchall() == [(1,)]

@@ -40,6 +40,17 @@ DESCRIBED = [
     *(f"DESCRIBE SELECT * FROM {table}" for table in world.ROWS),
     *(f"PRAGMA table_info('{table}')" for table in world.ROWS),
     *(f"PRAGMA table_info({table})" for table in world.ROWS),
+    "SELECT name FROM (SHOW TABLES) WHERE name LIKE 'i%'",
+    "SELECT name, column_types FROM (SHOW ALL TABLES) ORDER BY 1",
+    "FROM (SHOW SCHEMAS) AS s CROSS JOIN (SHOW DATABASES) AS d",
+    "FROM (DESC item) AS i JOIN (SHOW sale) AS s USING (column_name)",
+    "WITH item AS (SELECT 1 AS n) FROM (DESCRIBE item)",
+    "SELECT (SELECT count(*) FROM (DESCRIBE item))",
+    "SELECT (SELECT count(*) FROM (SUMMARIZE item)), (FROM (SHOW TABLES) LIMIT 1)",
+    "SELECT id, column_type FROM item, (DESCRIBE SELECT item.id * 2) ORDER BY ALL",
+    "FROM (DESCRIBE SELECT price * 2, EXISTS (FROM sale) FROM item)",
+    "SELECT * FROM (DESCRIBE missing_table)",
+    *(f"FROM (DESCRIBE {table})" for table in world.ROWS),
     "DESCRIBE main.item",
     "PRAGMA table_info('main.item')",
 ]
@@ -47,6 +58,8 @@ SUMMARIZED = [
     *(f"SUMMARIZE {table}" for table in world.ROWS if table != "thing"),
     "SUMMARIZE SELECT item, quantity FROM sale WHERE item > 5",
     "SUMMARIZE SELECT name FROM item WHERE id = 3",
+    "SELECT * FROM (SUMMARIZE item)",
+    "SELECT * FROM (SUMMARIZE SELECT item, quantity FROM sale WHERE item > 5) AS s",
     "SUMMARIZE SELECT i.kind, s.quantity FROM item i JOIN sale s ON s.item = i.id",
 ]
 DUCKDB = pytest.mark.written_for(["duckdb"], reason="the others have no such verbs")

@@ -88,6 +88,33 @@ def test_a_sequence_that_a_table_needs_stays(numbered):
     connection.execute("INSERT INTO item (v) VALUES (1)")
 
 
+@pytest.mark.written_for(["duckdb"], reason="elsewhere a column owns it")
+def test_a_sequence_goes_with_the_table_that_owns_it(engine):
+    connection = engine.connect(autocommit=True)
+    own = connection.execute("SELECT current_database()").fetchone()[0]
+    for name in ("one", "two", "three"):
+        connection.execute(f"CREATE TABLE {name} (n INTEGER PRIMARY KEY)")
+        connection.execute(f"CREATE SEQUENCE of_{name}")
+    connection.execute("ALTER SEQUENCE of_one OWNED BY one")
+    connection.execute(
+        f"ALTER SEQUENCE IF EXISTS {own}.main.of_two OWNED BY {own}.main.two"
+    )
+    connection.execute("INSERT INTO one VALUES (nextval('of_one'))")
+    for owner in ("three.n", "NONE", "of_two", "tique.log", "other.main.three"):
+        with pytest.raises((tique.ProgrammingError, tique.NotSupportedError)):
+            connection.execute(f"ALTER SEQUENCE of_three OWNED BY {owner}")
+    with pytest.raises(tique.Error, match="depends on"):
+        connection.execute("DROP SEQUENCE of_one")
+    connection.execute("BEGIN")
+    connection.execute("DROP TABLE one")
+    connection.execute("ROLLBACK")
+    connection.execute("ALTER TABLE one ADD COLUMN m INTEGER")
+    connection.execute("DROP TABLE one")
+    connection.execute("DROP TABLE two")
+    listed = "SELECT sequence_name FROM duckdb_sequences()"
+    assert connection.execute(listed).fetchall() == [("of_three",)]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -103,6 +130,7 @@ def test_a_sequence_that_a_table_needs_stays(numbered):
         "CREATE SEQUENCE a START WITH (SELECT 1)",
         "CREATE SEQUENCE a START WITH %s",
         "CREATE SEQUENCE a OWNED BY tique.log.cts",
+        "ALTER SEQUENCE a OWNED BY tique.log",
         "CREATE TEMPORARY SEQUENCE a",
     ],
 )

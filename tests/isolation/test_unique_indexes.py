@@ -56,6 +56,23 @@ def test_it_keeps_duplicates_out(three):
     assert rows(one) == [(1, 10), (2, 20), (3, 30), (4, None), (5, None)]
 
 
+@pytest.mark.written_for(["duckdb"], reason="ART is DuckDB's")
+def test_its_method_may_be_named(engine):
+    """P9: also when the database is opened again, whose listing has the method."""
+    one = engine.connect(checkpoint="manual", autocommit=True)
+    one.execute(CREATE)
+    one.execute("INSERT INTO t VALUES (1, 10, 'a')")
+    one.execute("CREATE UNIQUE INDEX sole ON t USING art (u)")
+    one.execute("CREATE INDEX words ON t USING ART (lower(w))")
+    for _ in range(2):
+        with pytest.raises(tique.IntegrityError, match='unique constraint "sole"'):
+            one.execute("INSERT INTO t VALUES (3, 10, 'c')")
+        one.close()
+        one = engine.connect(checkpoint="manual", autocommit=True)
+    with pytest.raises(tique.NotSupportedError, match="this form of CREATE INDEX"):
+        one.execute("CREATE INDEX places ON t USING RTREE (u)")
+
+
 def test_a_violated_one_is_not_made(engine):
     """P8, P9: storage's rows and recent ones; nothing is left of the attempt."""
     connection = engine.connect(checkpoint="manual")

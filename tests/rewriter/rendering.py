@@ -353,7 +353,8 @@ def _session(made: session.SessionPlan) -> str:
             return f"set {made.name} {scope.value} to {value}".replace("  ", " ")
         case attaching.AttachDatabase():
             enough = ", if there is none" * made.is_enough
-            return f"attach {made.path} as {made.name}{enough}"
+            options = "".join(f", {option}" for option in made.options)
+            return f"attach {made.path} as {made.name}{options}{enough}"
         case attaching.DetachDatabase():
             return f"detach {made.name}{', if there is one' * made.may_lack}"
         case maintenance.Checkpoint():

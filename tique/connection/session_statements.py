@@ -420,7 +420,7 @@ class SessionStatements:
 
     def _attach(self, plan: AttachDatabase, bound: Sequence[Any]) -> None:
         self._execution.database.catalog.attachments.attach(
-            plan.path, plan.name, is_enough=plan.is_enough
+            plan.path, plan.name, plan.options, is_enough=plan.is_enough
         )
 
     def _detach(self, plan: DetachDatabase, bound: Sequence[Any]) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from tique import errors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique_backends.engine import Engine
     from tique_rewriter.schema import Attached
 
@@ -30,12 +32,14 @@ class Attachments:
         """Return the one of that name, whatever its case."""
         return self._found.get(name.lower()) if self._found else None
 
-    def attach(self, path: str, name: str, *, is_enough: bool) -> None:
+    def attach(
+        self, path: str, name: str, options: Sequence[str], *, is_enough: bool
+    ) -> None:
         """Attach a file, to be read; one that is there may be enough."""
         with self._lock:
             if is_enough and self.find(name) is not None:
                 return
-            attached = self._engine.attach_database(path, name)
+            attached = self._engine.attach_database(path, name, options)
             self._found = {**self._found, name.lower(): attached}
             self.version += 1
 

@@ -268,9 +268,9 @@ class DuckDBEngine(Engine[DuckDBSession]):
         self._may_have_macros = True
 
     @override
-    def attach_database(self, path: str, name: str) -> Attached:
+    def attach_database(self, path: str, name: str, options: Sequence[str]) -> Attached:
         with closing(self.session()) as session:
-            return attaching.attach(session, path, name)
+            return attaching.attach(session, path, name, options)
 
     @override
     def detach_database(self, name: str) -> None:

@@ -108,7 +108,20 @@ def _query(relation: str, condition: str) -> str:
     return f"SELECT {shown} FROM system.{relation} WHERE {condition}"
 
 
+_OF_PATH = "in_search_path(database_name, schema_name)"
+_SHOWN = {
+    "TABLES": 'SELECT table_name AS "name" '
+    f"FROM ({_query('main.duckdb_tables()', _TABLE)}) WHERE {_OF_PATH} UNION ALL "
+    f"SELECT view_name FROM ({_query('main.duckdb_views()', _SCHEMA)}) "
+    f"WHERE {_OF_PATH} AND NOT internal ORDER BY 1",
+    "ALL TABLES": "SELECT * FROM (SHOW ALL TABLES) WHERE \"schema\" <> 'tique' AND NOT "
+    "(temporary AND starts_with(\"name\", 'tique_')) ORDER BY ALL",
+    "DATABASES": "SHOW DATABASES",
+    "SCHEMAS": "SELECT * FROM (SHOW SCHEMAS) WHERE schema_name <> 'tique' ORDER BY ALL",
+}
+
 LISTINGS = {
+    **{f"SHOW {name}": query for name, query in _SHOWN.items()},
     **{f"{n}()": _query(f"main.{n}()", shown) for n, shown in _FUNCTIONS.items()},
     **{name: _query(name, shown) for name, shown in _VIEWS.items()},
 }

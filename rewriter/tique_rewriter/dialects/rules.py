@@ -120,6 +120,7 @@ class Rules:
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
         query that shows the rows of each that are there natively; empty for all rows.
+        ``SHOW NAME`` is one that stands in brackets, as a query of its own.
     listing_schemas
         Where a name without a schema may be one of theirs.
     system_schemas
@@ -139,6 +140,10 @@ class Rules:
         Whether LATERAL before VALUES or a set operation crashes the engine.
     refused_functions
         Folded names of functions that see or change state outside any snapshot.
+    of_storage
+        Folded names of functions and pragmas among them that tell of storage's own rows.
+    suffixes
+        Folded words after a call that the parser takes for its alias.
     refused_kinds, refused_parts
         Constructs that sqlglot's dialect reads and the engine does not have: kinds of
         nodes, and parts of nodes.
@@ -195,6 +200,8 @@ class Rules:
         How many bytes of a name the engine looks at; 0 for all.
     hidden_columns
         Columns that every stored table has and no snapshot form of it.
+    stores_rowid
+        Whether every stored table has a ``rowid``, unless a column is called so.
     typed_rows
         Whether a table's row is a value of the table's own type, and ``table.name`` may
         be a call of a function with it; and whether columns may be selected that are
@@ -202,7 +209,7 @@ class Rules:
     indexes
         The forms of CREATE INDEX: "unique" if UNIQUE keeps duplicates out, "expressions",
         "concurrently", operator "classes" of columns, and the parser's names of the parts
-        that an index may have besides columns. With "where" there may be expressions too:
+        that an index may have besides columns; "using art" if it may name that method. With "where" there may be expressions too:
         the engine's staging table refuses a row for which one fails (P4).
     collations
         What collations of columns do: "sort"; or "compare" if they say which texts are
@@ -290,7 +297,8 @@ class Rules:
         "not valid" (constraints), "using index" (UNIQUE), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
         Of views: "view name", "view column", "view schema". "schema name" renames a schema
-        with all that is in it. Without "sequence" it crashes at anything but RESTART.
+        with all that is in it. Without "sequence" it crashes at anything but RESTART; with "owning table" a table owns
+        a sequence, and not a column.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
     materializes
@@ -340,6 +348,8 @@ class Rules:
     table_functions: Pattern[str]
     function_schemas: frozenset[str] | None
     refused_functions: frozenset[str]
+    of_storage: frozenset[str] = frozenset()
+    suffixes: frozenset[str] = frozenset()
     refused_kinds: Mapping[type[exp.Expr], Construct] = field(default_factory=dict)
     refused_parts: Mapping[type[exp.Expr], Mapping[str, Construct]] = field(
         default_factory=dict
@@ -368,6 +378,7 @@ class Rules:
     set_functions: Pattern[str] | None = None
     longest_name: int = 0
     hidden_columns: frozenset[str] = frozenset()
+    stores_rowid: bool = False
     typed_rows: bool = False
     indexes: frozenset[str] = frozenset()
     comma_may_end: bool = False

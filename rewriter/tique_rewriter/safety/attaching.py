@@ -27,17 +27,33 @@ if TYPE_CHECKING:
     from tique_rewriter.text.cursor import Cursor
     from tique_rewriter.text.source import Source
 
-_READ_ONLY = (["READ_ONLY"], ["READ_ONLY", "TRUE"], ["READ_ONLY", "1"])
+_READ_ONLY = (
+    ["READ_ONLY"],
+    ["READONLY"],
+    ["READ_ONLY", "TRUE"],
+    ["READ_ONLY", "1"],
+    ["READ_ONLY", "'true'"],
+)
 _DUCKDB = (["TYPE", "DUCKDB"], ["TYPE", "'duckdb'"], ["TYPE", "'DUCKDB'"])
+
+
+_OF_FILE = frozenset(
+    ["BLOCK_SIZE", "ROW_GROUP_SIZE", "STORAGE_VERSION", "ENCRYPTION_KEY"]
+)
+"""Options, each with a value, that say how the engine has to read a file."""
 
 
 @dataclass(frozen=True)
 class AttachDatabase(SessionPlan):
-    """ATTACH of a file, read-only; ``is_enough`` that one of the name is attached."""
+    """ATTACH of a file, read-only; ``is_enough`` that one of the name is attached.
+
+    The engine is given the ``options`` as they are written, beside those that are tique's.
+    """
 
     path: str
     name: str
     is_enough: bool
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +81,8 @@ def plan_attaching(source: Source) -> SessionPlan:
         word = cursor.take()
         finish(cursor)
         return DetachDatabase(0, (), source.identifier(word), may_lack)
+    if cursor.follows("OR REPLACE"):
+        raise refused(source, "ATTACH OR REPLACE", cursor.start, "DETACH it first")
     is_enough = bool(cursor.accept("IF NOT EXISTS"))
     raw = source.raw(cursor.word) if cursor.left else ""
     if not raw.startswith("'"):
@@ -74,13 +92,14 @@ def plan_attaching(source: Source) -> SessionPlan:
     if cursor.left < 2 or not cursor.accept("AS"):
         raise refused(source, "ATTACH without a name", start, "write ATTACH … AS name")
     name = cursor.name()
-    _check_options(cursor)
-    return AttachDatabase(0, (), raw[1:-1].replace("''", "'"), name, is_enough)
+    path, options = raw[1:-1].replace("''", "'"), _options(cursor)
+    return AttachDatabase(0, (), path, name, is_enough, options)
 
 
-def _check_options(cursor: Cursor) -> None:
-    """Refuse all but READ_ONLY, which has to be there, and the engine's own format."""
+def _options(cursor: Cursor) -> tuple[str, ...]:
+    """Return the file's options; READ_ONLY has to be there, and no format but the engine's."""
     source, place, is_read_only = cursor.source, cursor.start, False
+    options: list[str] = []
     listed = cursor.brackets()
     if listed is not None:
         option: list[str] = []
@@ -90,6 +109,8 @@ def _check_options(cursor: Cursor) -> None:
                 continue
             if option in _READ_ONLY:
                 is_read_only = True
+            elif _is_of_file(option):
+                options.append(" ".join(option))
             elif option not in _DUCKDB:
                 raise refused(
                     source,
@@ -107,6 +128,14 @@ def _check_options(cursor: Cursor) -> None:
             "(READ_ONLY), or connect() to it",
         )
     finish(cursor)
+    return tuple(options)
+
+
+def _is_of_file(option: list[str]) -> bool:
+    """Whether these words are such an option and its value, a number or a string."""
+    value = option[1] if len(option) == 2 else ""
+    is_known = option[:1] != [] and option[0] in _OF_FILE
+    return is_known and (value.isdecimal() or value.startswith("'"))
 
 
 def is_attached(source: Source, node: exp.Table, catalog: Definitions) -> bool:

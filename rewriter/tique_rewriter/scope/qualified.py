@@ -40,12 +40,13 @@ _ASSIGNING = (exp.Update, exp.OnConflict, exp.When)
 _CHANGES = (exp.Update, exp.Delete, exp.Insert, exp.Merge)
 _TARGETS = (*_CHANGES, exp.Schema)
 _PLAIN_TABLE = frozenset({"this", "db", "joins"})
-_DEFINING = frozenset({"ALTER", "COMMENT", "CREATE", "DESCRIBE", "DROP", "SUMMARIZE"})
+_TELLING = frozenset({"DESCRIBE", "SHOW", "SUMMARIZE", "ANALYZE", "VACUUM"})
+_DEFINING = _TELLING | {"ALTER", "COMMENT", "CREATE", "DROP"}
 """The first words of statements that the parser may not read."""
 _BEFORE_SCHEMAS = frozenset({"SCHEMA", "EXISTS"})
-_BEFORE_RELATIONS = frozenset(
-    {"TABLE", "VIEW", "EXISTS", "INDEX", "SEQUENCE", "TYPE", "DESCRIBE", "SUMMARIZE"}
-)
+_BEFORE_RELATIONS = _TELLING | {
+    *("TABLE", "VIEW", "EXISTS", "INDEX", "SEQUENCE", "TYPE")
+}
 """What stands before the name that such a statement is about."""
 
 
@@ -111,7 +112,8 @@ def _is_defined(source: Source, number: int) -> bool:
     if "SCHEMA" in keywords[:number]:
         return before in _BEFORE_SCHEMAS
     has_schema = keywords[number + 3 : number + 4] == ["."]
-    return has_schema and before in _BEFORE_RELATIONS
+    owns = keywords[number - 2 : number] == ["OWNED", "BY"]
+    return has_schema and (owns or before in _BEFORE_RELATIONS)
 
 
 def without_schemas(source: Source) -> Source:

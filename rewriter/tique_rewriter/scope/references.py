@@ -18,10 +18,15 @@ from tique_rewriter.plans.text import Outer
 from tique_rewriter.safety.attaching import is_attached
 from tique_rewriter.safety.listings import Listed, check_lateral, listed
 from tique_rewriter.safety.token_checks import check_functions
+from tique_rewriter.scope.descriptions import (
+    Described,
+    check_descriptions,
+    described,
+)
 from tique_rewriter.scope.labels import distinct_names, labels
 from tique_rewriter.scope.moments import marks_of, moments
 from tique_rewriter.scope.reads import Read, Reads
-from tique_rewriter.scope.relations import common_table, relations_of
+from tique_rewriter.scope.relations import columns_of, common_table, relations_of
 from tique_rewriter.scope.rows import check_rows
 from tique_rewriter.scope.samples import check_samples, sample_marks
 from tique_rewriter.text.names import (
@@ -192,7 +197,14 @@ def find_reads(
     for part in parts:
         check_query(source, part)
         check_lateral(source, part)
+        check_descriptions(source, part)
         for node in part.find_all(exp.Table):
+            shown = described(source, node, catalog)
+            if isinstance(shown, Described):
+                own.append(shown)
+                continue
+            if shown is not None:
+                outer.append(shown)
             read = _read(source, node, catalog, is_target=node is target)
             if isinstance(read, Read):
                 found.append(read)
@@ -288,12 +300,10 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
     qualified = {(r.table.schema.lower(), r.node.name.lower()) for r in reads.reads}
     qualified |= {(one.node.db.lower(), one.name.lower()) for one in reads.listed}
     for column in tree.find_all(exp.Column):
-        if column.name.lower() == "rowid" and not _defines_rowid(tree, reads):
-            raise source.unsupported(
-                "the pseudo-column rowid",
-                starts_at(column),
-                "rows of a snapshot have no place that stays: name the table's key instead",
-            )
+        if column.name.lower() == "rowid" and (
+            not _defines_rowid(tree, reads) or _may_be_storages(source, column, reads)
+        ):
+            raise _pseudo_column(source, column)
         parts = [part.name.lower() for part in column.parts]
         if len(parts) > 2 and (parts[0], parts[1]) in qualified:
             raise source.unsupported(
@@ -301,6 +311,10 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
                 starts_at(column),
                 "give the table an alias and qualify the column by it",
             )
+    for join in tree.find_all(exp.Join):
+        for name in join.args.get("using") or ():
+            if name.name.lower() == "rowid" and _without_rowid(source, reads):
+                raise _pseudo_column(source, name)
     for select in tree.find_all(exp.Select):
         names: set[str] = set()
         for relation in relations_of(select):
@@ -319,6 +333,48 @@ def _defines_rowid(tree: exp.Expr, reads: Reads) -> bool:
         name.lower() == "rowid"
         for each in aliases
         for name in (each.alias, *(c.name for c in each.args.get("columns") or ()))
+    )
+
+
+def _pseudo_column(source: Source, node: exp.Expr) -> RewriteError:
+    return source.unsupported(
+        "the pseudo-column rowid",
+        starts_at(node),
+        "rows of a snapshot have no place that stays: name the table's key instead",
+    )
+
+
+def _without_rowid(source: Source, reads: Reads) -> list[Read]:
+    """Return the reads of tables without a column of that name, where storage has one."""
+    if not source.rules.stores_rowid:
+        return []
+    return [read for read in reads.reads if "rowid" not in read.table.spellings]
+
+
+def _may_be_storages(source: Source, column: exp.Column, reads: Reads) -> bool:
+    """Whether ``rowid`` may be that of a stored table, beside another column called so."""
+    lacking = _without_rowid(source, reads)
+    if column.table:
+        return any(read.name == column.table.lower() for read in lacking)
+    select = column.find_ancestor(exp.Select)
+    if isinstance(column.parent, exp.Ordered) and _orders(select, column.parent):
+        return False
+    while select is not None:
+        if any(read.node.find_ancestor(exp.Select) is select for read in lacking):
+            return True
+        relations = [columns_of(source, r, reads) for r in relations_of(select)]
+        if any("rowid" in (names or ()) for names in relations):
+            return False
+        select = select.find_ancestor(exp.Select)
+    return bool(lacking) and not isinstance(column.root(), exp.Query)
+
+
+def _orders(select: exp.Select | None, node: exp.Ordered) -> bool:
+    """Whether a query is ordered by this, and has a result called rowid."""
+    return (
+        select is not None
+        and node.parent is select.args.get("order")
+        and any(each.alias.lower() == "rowid" for each in select.expressions)
     )
 
 

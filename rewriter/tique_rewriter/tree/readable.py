@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import expressions as exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             # The parser knows the short name alone.
             number += 1
             token = _other(token, TokenType.VAR, "VARBIT")
+        elif exp.Describe in rules.allowed_kinds and _is_described(tokens, number):
+            # The parser knows one of the words, and one word after it.
+            token = _other(token, TokenType.DESCRIBE, "DESCRIBE")
+            if _follow(tokens, number + 1, "ALL", "TABLES"):
+                yield token
+                first, number = tokens[number + 1], number + 2
+                at, end = (first.line, first.col, first.start), tokens[number].end
+                token = Token(TokenType.VAR, "ALL TABLES", *at, end)
         elif "rows from" in rules.extra_syntax and _follow(
             tokens, number, "ROWS", "FROM", "("
         ):
@@ -146,6 +155,19 @@ def _begins_value(tokens: Sequence[Token], number: int) -> bool:
         bool(number)
         and before.token_type not in _QUOTED
         and before.text.upper() in _BEFORE_VALUES
+    )
+
+
+def _is_described(tokens: Sequence[Token], number: int) -> bool:
+    """Whether this is DESC or SHOW in brackets in FROM, with another word after it."""
+    begins = any(
+        _follow(tokens, number - 2, before, "(", verb)
+        for before in ("FROM", "JOIN")
+        for verb in ("DESC", "SHOW")
+    )
+    return begins and any(
+        token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha()
+        for token in tokens[number + 1 : number + 2]
     )
 
 

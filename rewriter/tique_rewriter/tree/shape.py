@@ -164,7 +164,26 @@ def check_query(source: Source, tree: exp.Expr) -> None:
             raise source.unsupported(
                 f"the function {node.name.lower()}()",
                 source.find(node.name.upper()),
+                advice_about(source, node.name),
             )
+        if isinstance(node, exp.Alias) and node.alias.lower() in source.rules.suffixes:
+            _check_alias(source, node)
+
+
+def advice_about(source: Source, function: str) -> str:
+    """Return why a function or a pragma is refused, if it is for what it tells."""
+    if function.lower() not in source.rules.of_storage:
+        return ""
+    return "it tells of rows in storage, which are not the snapshot's"
+
+
+def _check_alias(source: Source, node: exp.Alias) -> None:
+    """Refuse a word that belongs to the call before it, and is no alias."""
+    alias = node.args["alias"]
+    start = starts_at(alias)
+    if not alias.quoted and source.words[source.number(start) - 1].keyword != "AS":
+        what = f"{alias.name.upper()} of an aggregate"
+        raise source.unsupported(what, start, "read its value")
 
 
 def _check_kind(source: Source, node: exp.Expr) -> None:
@@ -245,4 +264,5 @@ def _check_table_function(source: Source, function: exp.Expr, schema: str) -> No
     if known and source.rules.table_functions.fullmatch(name):
         return
     shown = f"the table function {name}()" if name else "this table function"
-    raise source.unsupported(shown, source.find(name.upper()))
+    advice = advice_about(source, name)
+    raise source.unsupported(shown, source.find(name.upper()), advice)

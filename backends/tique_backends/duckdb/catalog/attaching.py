@@ -14,6 +14,8 @@ from tique_backends.names import quote
 from tique_rewriter.schema import Attached
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique_backends.session import Session
 
 _TAKEN = """
@@ -33,8 +35,8 @@ SELECT schema_name || '.' || function_name FROM duckdb_functions()
 WHERE database_name = $1 AND NOT internal ORDER BY 1 LIMIT 1"""
 
 
-def attach(session: Session, path: str, name: str) -> Attached:
-    """Attach a file under a name, and say what is in it.
+def attach(session: Session, path: str, name: str, options: Sequence[str]) -> Attached:
+    """Attach a file under a name, with such options in SQL, and say what is in it.
 
     Raises
     ------
@@ -48,9 +50,8 @@ def attach(session: Session, path: str, name: str) -> Attached:
     if "://" in path:
         raise _refusal(name, f"{path} is no file, and would need an extension")
     text = path.replace("'", "''")
-    session.execute(
-        f"ATTACH '{text}' AS {quote(name)} (TYPE duckdb, READ_ONLY)"
-    ).close()
+    listed = ", ".join(["TYPE duckdb", "READ_ONLY", *options])
+    session.execute(f"ATTACH '{text}' AS {quote(name)} ({listed})").close()
     try:
         if session.execute(_SCHEMAS, [name]).fetch_all():
             raise _refusal(

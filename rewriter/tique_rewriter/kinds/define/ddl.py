@@ -123,11 +123,12 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     table = find_table(source, index.args["table"], catalog, takes_views=True)
     check_case(source, tree, [table])
     parameters = index.args.get("params")
-    columns = parameters.args.get("columns") or [] if parameters is not None else []
-    used = (
-        {k for k, v in parameters.args.items() if v} if parameters is not None else {}
-    )
-    if not columns or set(used) - {"columns", *forms}:
+    parts = parameters.args if parameters is not None else {}
+    columns = parts.get("columns") or []
+    used = {part for part, value in parts.items() if value}
+    if "using" in used and f"using {parts['using'].name.lower()}" in forms:
+        used.remove("using")
+    if not columns or used - {"columns", *forms}:
         raise source.unsupported("this form of CREATE INDEX", source.start)
     text = _kept_text(source, tree)
     is_computed = "where" in used

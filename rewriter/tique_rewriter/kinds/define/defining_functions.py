@@ -140,7 +140,9 @@ def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:
         raise source.syntax("AS and an expression are expected", place)
     if body[0].keyword == "TABLE":
         raise source.unsupported(
-            "CREATE MACRO … AS TABLE", words[0].start, "create a view"
+            "CREATE MACRO … AS TABLE",
+            words[0].start,
+            "its query would read storage, which lacks recent versions: create a view",
         )
     if any(word.keyword == "," and not word.depth for word in body):
         raise source.unsupported(

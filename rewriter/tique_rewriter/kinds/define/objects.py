@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from tique_rewriter.kinds.define.identity import are_options
 from tique_rewriter.plans.ddl_plans import DefineObjects, RenameSchema
 from tique_rewriter.text.cursor import Cursor
-from tique_rewriter.text.names import check_reserved, check_writable
+from tique_rewriter.text.names import (
+    check_reserved,
+    check_writable,
+    quote,
+    unmanaged,
+)
 
 if TYPE_CHECKING:
     from tique_rewriter.plans.plan import Plan
@@ -79,9 +84,24 @@ def _sequence(cursor: Cursor, catalog: Definitions, verb: str) -> DefineObjects:
     elif verb == "DROP":
         cursor.accept_last("RESTRICT")
         cursor.finish("in DROP SEQUENCE")
+    elif "owning table" in source.rules.alterations and cursor.accept("OWNED BY"):
+        return _own(cursor, catalog)
     else:
         _check_options(cursor, verb)
     return DefineObjects(0, (), cursor.statement)
+
+
+def _own(cursor: Cursor, catalog: Definitions) -> DefineObjects:
+    """Read the table with which the sequence is dropped."""
+    source, begin, start = cursor.source, cursor.source.start, cursor.start
+    schema, name = cursor.qualified()
+    cursor.finish("in OWNED BY")
+    table = catalog.find(schema or None, name)
+    if table is None:
+        raise unmanaged(source, f'unknown table "{source.text[start:]}"', start)
+    check_writable(source, catalog, table.schema, start)
+    place = f"{quote(table.schema)}.{quote(table.name)}"
+    return DefineObjects(0, (), f"{source.text[begin:start]}{place}")
 
 
 def _rename(cursor: Cursor) -> None:

@@ -27,6 +27,7 @@ from tique_rewriter.safety.hidden_calls import check_hidden
 from tique_rewriter.safety.token_checks import OF_SEQUENCES
 from tique_rewriter.schema import Table
 from tique_rewriter.scope.catalog import Catalog
+from tique_rewriter.scope.descriptions import DESCRIPTIONS
 from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
@@ -322,6 +323,8 @@ def plan_body(header: Header, catalog: Catalog) -> Select:
     if keyword not in {"WITH", *source.rules.queries}:
         raise source.unsupported(f"{keyword} as a view", source.start)
     check_hidden(source, catalog)
+    if source.parse().find(*DESCRIPTIONS) is not None:
+        raise source.unsupported("DESCRIBE in a view", source.start)
     return plan_query(source, catalog)
 
 

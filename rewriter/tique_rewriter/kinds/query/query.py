@@ -29,6 +29,7 @@ from tique_rewriter.plans.plan import (
 )
 from tique_rewriter.plans.text import Outer
 from tique_rewriter.scope.bindings import Bindings, scope_of, select_bindings
+from tique_rewriter.scope.descriptions import DESCRIPTIONS
 from tique_rewriter.scope.outputs import plain_columns
 from tique_rewriter.scope.references import find_reads
 from tique_rewriter.scope.relations import common_table, only_read
@@ -189,6 +190,8 @@ def _may_use_any(node: exp.Expr) -> bool:
     if isinstance(node, exp.DataType):
         # ``list[1]`` of a column that is called like a type.
         return bool(node.args.get("values"))
+    if isinstance(node, exp.Summarize):
+        return True
     if isinstance(node, exp.Subquery):
         # ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns.
         return bool(node.args.get("alias")) and not isinstance(node.this, exp.Query)
@@ -237,6 +240,8 @@ def calls_of(source: Source, tree: exp.Expr, reads: Reads) -> frozenset[str] | N
     Every word before a bracket is one, keywords and names of types among them.
     """
     if reads.listed or any(isinstance(mark.piece, Outer) for mark in reads.others):
+        return None
+    if tree.find(*DESCRIPTIONS) is not None:
         return None
     for node in tree.find_all(exp.Table):
         if reads.of(node) is None and not _is_common_table(source, node):

@@ -22,12 +22,13 @@ from tique_rewriter.kinds.session.session import (
     unread,
 )
 from tique_rewriter.plans.plan import Plan, Select
+from tique_rewriter.scope.descriptions import definition
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import PRIVATE_SCHEMA, quote
 from tique_rewriter.text.source import Source
+from tique_rewriter.tree.shape import advice_about
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Table
     from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.text.source import Word
 
@@ -53,28 +54,17 @@ class SetVariable(Plan):
     statement: Select
 
 
-_TABLES = (
-    'SELECT table_name AS "name" FROM duckdb_tables() '
-    "WHERE in_search_path(database_name, schema_name) UNION ALL "
-    "SELECT view_name FROM duckdb_views() "
-    "WHERE in_search_path(database_name, schema_name) AND NOT internal ORDER BY 1"
-)
-_ALL_TABLES = (
-    "SELECT * FROM (SHOW ALL TABLES) WHERE \"schema\" <> 'tique' AND NOT "
-    "(temporary AND starts_with(\"name\", 'tique_')) ORDER BY ALL"
-)
 _SHOWN = {
-    (): _ALL_TABLES,
-    ("ALL",): _ALL_TABLES,
-    ("ALL", "TABLES"): _ALL_TABLES,
+    (): "SHOW ALL TABLES",
+    ("ALL",): "SHOW ALL TABLES",
+    ("ALL", "TABLES"): "SHOW ALL TABLES",
     ("DATABASES",): "SHOW DATABASES",
-    (
-        "SCHEMAS",
-    ): "SELECT * FROM (SHOW SCHEMAS) WHERE schema_name <> 'tique' ORDER BY ALL",
+    ("SCHEMAS",): "SHOW SCHEMAS",
 }
+"""What DESCRIBE and SHOW list, by the words after them."""
 _PRAGMAS = {
-    "show_tables": _TABLES,
-    "show_tables_expanded": _ALL_TABLES,
+    "show_tables": "SHOW TABLES",
+    "show_tables_expanded": "SHOW ALL TABLES",
     "show_databases": "SHOW DATABASES",
     **{
         name: f"FROM pragma_{name}()"
@@ -108,9 +98,9 @@ def plan_description(source: Source, catalog: Catalog) -> Plan:
         return _as_query("FROM", after_verb(source), catalog)
     if verb != "SUMMARIZE":
         if words in _SHOWN:
-            return _fixed(_SHOWN[words])
+            return _fixed(source.rules.listings[_SHOWN[words]])
         if verb == "SHOW" and words == ("TABLES",):
-            return _planned(source, _TABLES, catalog)
+            return _fixed(source.rules.listings["SHOW TABLES"])
     cursor = after_verb(source)
     if _begins_query(cursor):
         lexed = source.lexed.after(cursor.before.end)
@@ -158,13 +148,14 @@ def _of_name(cursor: Cursor, verb: str, catalog: Catalog) -> Plan:
     """Return the plan of DESCRIBE, SHOW or SUMMARIZE of one relation."""
     if cursor.left > 1:
         cursor.accept("TABLE")
-    relation = Cursor(cursor.source, number=cursor.number)
+    source = cursor.source
+    relation = Cursor(source, number=cursor.number)
     schema, name = _relation(cursor)
     finish(cursor)
     if verb != "SUMMARIZE":
-        table = _definition(catalog, schema or None, name)
-        if table is not None:
-            place = f"{quote(table.schema)}.{quote(table.name)}"
+        start = relation.start
+        place = definition(source, catalog, schema or None, name, start)
+        if place:
             return _fixed(f"DESCRIBE {place}")
     try:
         return _described(verb, _as_query("FROM", relation, catalog))
@@ -172,12 +163,6 @@ def _of_name(cursor: Cursor, verb: str, catalog: Catalog) -> Plan:
         if verb != "SHOW" or schema:
             raise
         return ShowSetting(0, (), name.lower())
-
-
-def _definition(catalog: Catalog, schema: str | None, name: str) -> Table | None:
-    """Return a table, or the names and columns of a view."""
-    table, view = catalog.find(schema, name), catalog.view(schema, name)
-    return view.table if view is not None else table
 
 
 def _relation(cursor: Cursor) -> tuple[str, str]:
@@ -217,10 +202,10 @@ def _pragma(cursor: Cursor, catalog: Catalog) -> Plan:
         setting, value = _SWITCHES[name]
         return SetSetting(0, (), setting, (value,))
     if following in ([], ["(", ")"]) and name in _PRAGMAS:
-        return _planned(source, _PRAGMAS[name], catalog)
+        return _listed(source, _PRAGMAS[name], catalog)
     if name == "table_info" and len(following) == 3 and following[::2] == ["(", ")"]:
         return _table_info(source, cursor.rest[2], catalog)
-    advice = "it is not known to change nothing"
+    advice = advice_about(source, name) or "it is not known to change nothing"
     raise refused(source, f"PRAGMA {name}", start, advice)
 
 
@@ -228,19 +213,22 @@ def _table_info(source: Source, word: Word, catalog: Catalog) -> Select:
     raw = source.raw(word)
     name = raw[1:-1].replace("''", "'") if raw[0] == "'" else source.identifier(word)
     schema, _, bare = name.rpartition(".")
-    table = _definition(catalog, schema or None, bare)
-    table = table or _definition(catalog, None, name)
-    if table is None:
+    if schema.lower().startswith(f"{catalog.database.lower()}."):
+        schema = schema[len(catalog.database) + 1 :]
+    start = word.start
+    place = definition(source, catalog, schema or None, bare, start)
+    place = place or definition(source, catalog, None, name, start)
+    if not place:
         what = f'the table "{name}" does not exist'
-        raise source.error(UnknownTable, what, word.start)
-    place = f"{quote(table.schema)}.{quote(table.name)}".replace("'", "''")
-    return _fixed(f"FROM pragma_table_info('{place}')")
+        raise source.error(UnknownTable, what, start)
+    quoted = place.replace("'", "''")
+    return _fixed(f"FROM pragma_table_info('{quoted}')")
 
 
-def _planned(source: Source, text: str, catalog: Catalog) -> Select:
-    """Plan a query of ours, in which the engine's relations show no part of tique."""
-    if "(SHOW " in text or text.startswith("SHOW "):
-        return _fixed(text)
+def _listed(source: Source, text: str, catalog: Catalog) -> Select:
+    """Return what a pragma lists, in which there is no part of tique."""
+    if text in source.rules.listings:
+        return _fixed(source.rules.listings[text])
     return plan_query(Source.of_text(text, source.rules), catalog)
 
 
