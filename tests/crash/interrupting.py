@@ -111,3 +111,24 @@ INTERRUPTIONS = {
     "monetdb": (cancelled, full, lost, signalled),
     "postgresql": (cancelled, full, lost, signalled),
 }
+
+STRIDES = {"duckdb": 1, "monetdb": 24, "postgresql": 12}
+"""A server has ten times as many moments, and each takes longer."""
+
+
+def moments(calls, engine):
+    """Each call before which a statement can be interrupted, or behind it, in each way."""
+    return [
+        (point, when, how)
+        for point in range(1, len(calls) + 1)
+        for when in ("before", "after")
+        for how in INTERRUPTIONS[engine.name]
+        if when == "before" or how is not full
+    ]
+
+
+def many(calls, engine):
+    """The moments of a long run: all of an embedded engine, and a share of a server's."""
+    every = moments(calls, engine)
+    stride = STRIDES[engine.name]
+    return every[len(every) % stride :: stride]

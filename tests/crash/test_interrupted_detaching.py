@@ -12,7 +12,7 @@ import pytest
 
 import tique
 from tests.crash.definitions import BASE, use
-from tests.crash.interrupting import INTERRUPTIONS, full
+from tests.crash.interrupting import many, moments
 from tests.effort import effort
 
 
@@ -96,27 +96,21 @@ class Detaching:
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(effort(300, 3600))
+@pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
 def test_detaching_everything(engine, interrupt, is_open):
     scene = Detaching(engine, interrupt, is_open=is_open)
     scene.judge(scene.attempt())
     calls = list(interrupt.seen)
-    moments = [
-        (point, when, how)
-        for point in range(1, len(calls) + 1)
-        for when in ("before", "after")
-        for how in INTERRUPTIONS[engine.name]
-        if when == "before" or how is not full
-    ]
+    every = moments(calls, engine)
     ending = [
         each
-        for each in moments
+        for each in every
         if any(word in calls[each[0] - 1] for word in ("COMMIT", "DROP "))
     ]
     chance = random.Random(engine.name)
-    some = [*chance.sample(ending, min(4, len(ending))), *chance.sample(moments, 2)]
-    for point, when, how in effort(some, moments):
+    some = [*chance.sample(ending, min(4, len(ending))), *chance.sample(every, 2)]
+    for point, when, how in effort(some, many(calls, engine)):
         try:
             scene.judge(scene.attempt(point, when, how))
         except BaseException as error:

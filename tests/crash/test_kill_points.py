@@ -37,7 +37,6 @@ def killed(engine, tmp_path, scenario, kills, first):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=250,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
@@ -54,6 +53,7 @@ LACKING = {
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize(
     "scenario",
     [pytest.param(name, marks=LACKING.get(name, ())) for name in SCENARIOS],
@@ -66,6 +66,7 @@ def test_killed_before_a_call(engine, tmp_path, scenario):
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize("scenario", ["small", "bulk"])
 def test_recovery_is_killed_twice_in_a_row(engine, tmp_path, scenario):
     points = killed(engine, tmp_path, scenario, 3, 1 if STRIDE == 1 else 25)

@@ -18,7 +18,7 @@ from tests.plugins.engine import label
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(effort(300, 3600))
+@pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize(("kind", "is_within"), cases(effort(6, 1)))
 def test_killed_at_a_call(engine, tmp_path, kind, is_within):
     place = tmp_path if engine.name == "duckdb" else engine.place
@@ -28,7 +28,6 @@ def test_killed_at_a_call(engine, tmp_path, kind, is_within):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=effort(200, 1800),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

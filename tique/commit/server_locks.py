@@ -441,10 +441,11 @@ class ServerLocks:
     def release(self, owner: int, keys: Collection[Hashable] | None = None) -> None:
         """Give back a transaction's locks, or those of some rows; idempotent."""
         if keys is None:
-            held = self._held.pop(owner, None)
-            if held is None:
-                return
-            held.close()
+            held = self._held.get(owner)
+            if held is not None:
+                # Forgotten last: if this is interrupted, it is done again.
+                held.close()
+                self._held.pop(owner, None)
             return
         held = self._held.get(owner)
         if held is not None:

@@ -672,7 +672,6 @@ class Execution:
             raise
         finally:
             transaction.writes.update(own)
-            locks.leave(transaction.txid)
             self.end(committed=committed, has_lost=has_lost)
             if has_lost:
                 self.contender.wait()
@@ -687,15 +686,32 @@ class Execution:
             self.contender.end()
 
     def end(self, *, committed: bool = False, has_lost: bool = False) -> None:
-        """Leave the transaction, which was committed or not."""
-        transaction, self.transaction = self.transaction, None
+        """Leave the transaction, which was committed or not.
+
+        If a signal handler's exception comes in between, all of it is done first: a
+        snapshot or a lock that is left would hold others up until the process ends.
+        """
+        leave = partial(self._leave, committed=committed, has_lost=has_lost)
+        try:
+            leave()
+        except BaseException:
+            try:
+                undisturbed(leave)
+            finally:
+                self.transaction = None
+            raise
+
+    def _leave(self, *, committed: bool, has_lost: bool) -> None:
+        """Leave the transaction; idempotent, wherever an earlier attempt has ended."""
+        transaction = self.transaction
         self.controls.reset()
         self.leave_migration()
-        if transaction is not None and not has_lost:
-            self.contender.end(transaction)
         if transaction is not None:
+            if not has_lost:
+                self.contender.end(transaction)
             self.database.transactions.pop(transaction.txid, None)
             transaction.end()
+            self.transaction = None
         if self.temporaries:
             self.temporaries.end(self.session, committed=committed)
         # The transaction's outcome stands, even if a result cannot be closed.

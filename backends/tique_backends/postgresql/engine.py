@@ -394,8 +394,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [table.id, table.schema, table.name],
         )
-        if any(is_own(column.type) for column in table.columns):
-            _run_all(session, KEEPING_ATTRIBUTES)
+        if not any(is_own(column.type) for column in table.columns):
+            return table
+        # Columns of these types are held from now on.
+        _run_all(session, KEEPING_ATTRIBUTES)
         return introspection.describe(session, table.schema, table.name, table.id)
 
     @override

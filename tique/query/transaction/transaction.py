@@ -262,8 +262,9 @@ class Transaction(KeyedRows):
         return any(bool(w) and not w.table.is_temporary for w in self.writes.values())
 
     def end(self) -> None:
-        """Leave the set of active snapshots and drop staged rows."""
+        """Leave the set of active snapshots, give locks back, drop staged rows; idempotent."""
         self.timeline.end(self.txid)
+        self.locks.leave(self.txid)
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
