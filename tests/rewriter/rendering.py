@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from tique_rewriter import RewriteError, Rewriter
 from tique_rewriter.kinds.change import truncate
-from tique_rewriter.kinds.define import alter, create_as, maintenance, temporary
+from tique_rewriter.kinds.define import (
+    alter,
+    create_as,
+    maintenance,
+    objects,
+    temporary,
+)
 from tique_rewriter.kinds.session import calls, cursors, describe, prepare, session
 from tique_rewriter.plans import change_plans, ddl_plans, plan
 from tique_rewriter.plans.text import Default, Hole, Label, Moment, Outer, Text, Variant
@@ -318,6 +324,10 @@ def _plan(made: Plan) -> Iterator[str]:
             yield f"define: {made.text}{changed}"
             if made.dropped_schemas:
                 yield f"with all tables in: {', '.join(made.dropped_schemas)}"
+        case objects.KeepOwner():
+            given = " ".join(each or "-" for each in made.given)
+            flags = " if it is there" * made.if_exists
+            yield f"owner of {made.kind}: {given}: {made.role or 'mine'}{flags}"
         case ddl_plans.Grant():
             yield f"grant: {made.text}"
         case ddl_plans.Tidy():

@@ -24,6 +24,7 @@ from tique.query.define.objects import (
     define_objects,
     define_views,
     grant,
+    keep_owner,
     refresh_materialized,
 )
 from tique.query.define.renaming import rename_schema
@@ -47,6 +48,7 @@ from tique.query.write.with_changes import WithStatement
 from tique_rewriter.kinds.change.truncate import Truncate
 from tique_rewriter.kinds.define.alter import AlterNothing, AlterTable
 from tique_rewriter.kinds.define.create_as import CreateTableAs
+from tique_rewriter.kinds.define.objects import KeepOwner
 from tique_rewriter.kinds.define.temporary import CreateTemporary
 from tique_rewriter.kinds.session.describe import Described, SetVariable
 from tique_rewriter.plans import change_plans, ddl_plans, plan
@@ -88,6 +90,7 @@ _DEFINITIONS: dict[type[plan.Plan], Callable[[Any, DDLTransaction], None]] = {
     ddl_plans.DropIndex: drop_index,
     AlterTable: alter_table,
     AlterNothing: alter_nothing,
+    KeepOwner: keep_owner,
     ddl_plans.DefineViews: define_views,
     ddl_plans.DefineObjects: define_objects,
     ddl_plans.DefineMacro: define_macro,

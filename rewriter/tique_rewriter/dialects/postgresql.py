@@ -21,7 +21,7 @@ from typing import ClassVar
 from sqlglot import expressions as exp
 from sqlglot.dialects.postgres import Postgres
 
-from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
+from tique_rewriter.dialects.postgresql_listings import LISTINGS, OWNERS, REFUSED
 from tique_rewriter.dialects.rules import BY_NAME, STARS, Lexicon, Rules
 from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.define.identity import ALWAYS, BY_DEFAULT
@@ -356,10 +356,11 @@ RULES = Rules(
         [
             *("several", "only", "type"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
-            *("own owner", "not valid", "using index", "schema name", "sequence"),
-            *("view name", "view column", "view schema"),
+            *("not valid", "using index", "schema name", "sequence", "view name"),
+            *("view column", "view schema"),
         ]
     ),
+    owners=OWNERS,
     keeps_referencing=False,
     type_spellings={
         "FLOAT4": "REAL",

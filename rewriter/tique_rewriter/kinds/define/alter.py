@@ -199,8 +199,6 @@ class _Alteration:
                 return self._set_schema(piece)
             case "VALIDATE" if following == "CONSTRAINT" and len(piece) == 3:
                 return self._validate_constraint(piece)
-            case "OWNER" if _has(source, "own owner") and _is_own(piece):
-                return source.words_text(piece)
             case "SET" | "RESET" if (
                 following == "(" and source.rules.storage_parameters
             ):
@@ -507,12 +505,6 @@ class _Alteration:
                 f"{source.rules.engine} renames none",
             )
         return source.words_text(piece)
-
-
-def _is_own(piece: list[Word]) -> bool:
-    """Whether OWNER TO names the role that runs it: the owner of tique's tables."""
-    keywords = [word.keyword for word in piece[1:]]
-    return keywords in (["TO", "CURRENT_USER"], ["TO", "CURRENT_ROLE"])
 
 
 def _rank(piece: list[Word]) -> int:
