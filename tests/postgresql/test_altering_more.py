@@ -169,6 +169,18 @@ SCRIPTS = {
         "ALTER DOMAIN d DROP DEFAULT",
         "INSERT INTO x (p) VALUES (1) RETURNING v",
     ],
+    "a dump begins": [
+        "SET xmloption = content",
+        "SET check_function_bodies = false",
+        "SET default_table_access_method = heap",
+        "CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA pg_catalog",
+        "COMMENT ON EXTENSION plpgsql IS 'PL/pgSQL''s; % own'",
+        "SELECT obj_description(oid, 'pg_extension') FROM pg_catalog.pg_extension "
+        "WHERE extname = 'plpgsql'",
+        "COMMENT ON EXTENSION missing IS 'x'",
+        "SELECT pg_catalog.setval('public.q', 30, true)",
+        "INSERT INTO x (p) VALUES (1) RETURNING id",
+    ],
     "a domain is loosened": [
         "ALTER DOMAIN d RENAME CONSTRAINT positive TO above",
         "ALTER DOMAIN d DROP CONSTRAINT above",

@@ -71,7 +71,8 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
     if source.rules.materializes and cursor.follows("MATERIALIZED VIEW"):
         cursor.take()
     kind = cursor.keyword
-    if source.keywords(1)[:1] != ["ON"] or kind not in _COMMENTED:
+    is_known = kind in _COMMENTED or (kind == "EXTENSION" and source.rules.extensions)
+    if source.keywords(1)[:1] != ["ON"] or not is_known:
         raise source.unsupported(f"COMMENT ON {kind}".strip(), source.start)
     cursor.take()
     names = cursor.take_until({"IS"})
