@@ -354,7 +354,7 @@ RULES = Rules(
     likes=frozenset({"LIKE", "INCLUDING", "EXCLUDING"}),
     alterations=frozenset(
         [
-            *("several", "only", "type"),
+            *("several", "only", "type", "identity"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
             *("not valid", "using index", "schema name", "sequence", "view name"),
             *("view column", "view schema"),

@@ -24,6 +24,7 @@ from tique_rewriter.kinds.define.definition import (
     read_type,
 )
 from tique_rewriter.kinds.define.foreign_keys import kept_text, resolve
+from tique_rewriter.kinds.define.identity import accept_identity
 from tique_rewriter.plans.plan import Plan
 from tique_rewriter.safety.token_checks import check_calls
 from tique_rewriter.scope.targets import named_table, unknown_name
@@ -397,6 +398,9 @@ class _Alteration:
                 cursor.finish("in ALTER TABLE")
         elif cursor.accept("TYPE", "SET DATA TYPE"):
             self._change_type(position, cursor)
+        elif _has(source, "identity") and cursor.accept("ADD"):
+            if not accept_identity(cursor) or cursor.left:
+                raise cursor.unexpected("in ALTER TABLE")
         else:
             shown = " ".join(cursor.keywords[:2])
             refused = source.unsupported(
