@@ -400,6 +400,8 @@ def _session(made: session.SessionPlan) -> str:
         case calls.Notify(result=result):
             message = f"{_kernel(made.channel, None)}, {_kernel(made.payload, None)}"
             return f"notify {message}{f' AS {result}' if result else ''}"
+        case calls.ShowGiven():
+            return f"show the given: {_kernel(made.name, None)} as {made.result}: {made.text}"
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 

@@ -160,7 +160,7 @@ class Rules:
         Whether rows of TABLESAMPLE are chosen one by one, as the engine samples no query.
     calls
         Functions that do, called as a whole query, what a statement does: ``set_config``
-        is SET, ``pg_notify`` is NOTIFY.
+        is SET, ``pg_notify`` is NOTIFY, ``current_setting`` of a parameter is SHOW.
     chains
         Whether COMMIT and ROLLBACK may begin another transaction, AND CHAIN.
     default_is_null
