@@ -146,7 +146,17 @@ SCRIPTS = {
     ],
     "parameters": [
         "ALTER TABLE x SET (fillfactor = 50, autovacuum_enabled = false)",
+        "ALTER TABLE x SET (fillfactor='50')",
         "ALTER TABLE x RESET (fillfactor)",
+        "CREATE TABLE s.w (id INTEGER NOT NULL, v TEXT) WITH (fillfactor='70')",
+        "INSERT INTO s.w VALUES (1, repeat('a', 9000))",
+        "ALTER TABLE ONLY s.w ALTER COLUMN v SET STORAGE EXTERNAL",
+        "ALTER TABLE s.w ALTER COLUMN id SET STORAGE EXTERNAL",
+        "INSERT INTO s.w VALUES (2, repeat('b', 9000))",
+        "SELECT attstorage, reloptions FROM pg_attribute JOIN pg_class ON attrelid = "
+        "pg_class.oid WHERE relname = 'w' AND attname = 'v'",
+        "SELECT id, length(v) FROM s.w ORDER BY id",
+        "DROP TABLE s.w",
         "ALTER TABLE x OWNER TO CURRENT_USER",
         "ALTER TABLE x ALTER COLUMN p SET STATISTICS 50, ALTER id SET STATISTICS -1",
         "SELECT reloptions FROM pg_class WHERE relname = 'x'",

@@ -274,7 +274,7 @@ RULES = Rules(
     names_keys=True,
     storage_parameters=re.compile(
         r"(?:(?:toast\.)?(?:autovacuum|vacuum|log_autovacuum)_[a-z_]+|fillfactor"
-        r"|parallel_workers)=(?:[0-9.]+|on|off|true|false|auto)"
+        r"|parallel_workers)=('?)(?:[0-9.]+|on|off|true|false|auto)\1"
     ),
     changes_views=True,
     with_changes=True,
@@ -354,7 +354,7 @@ RULES = Rules(
     likes=frozenset({"LIKE", "INCLUDING", "EXCLUDING"}),
     alterations=frozenset(
         [
-            *("several", "only", "type", "identity"),
+            *("several", "only", "type", "identity", "storage"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
             *("not valid", "using index", "schema name", "sequence", "view name"),
             *("view column", "view schema"),

@@ -287,7 +287,7 @@ class Rules:
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
         The forms of ALTER that it has. Of tables: "several" changes in a statement, "only",
-        "not valid" (constraints), "using index" (UNIQUE), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "identity" (ADD GENERATED AS IDENTITY), "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "not valid" (constraints), "using index" (UNIQUE), "schema" (SET SCHEMA), "statistics" and "storage" (of a column), "type" of a column, "identity" (ADD GENERATED AS IDENTITY), "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
         Of views: "view name", "view column", "view schema". "schema name" renames a schema
         with all that is in it. Without "sequence" it crashes at anything but RESTART.

@@ -63,6 +63,7 @@ class AlterTable(Plan):
 
 
 _MOVES = ["SET", "SCHEMA"]
+_STORED = [f"SET STORAGE {how}" for how in ("PLAIN", "EXTERNAL", "EXTENDED", "MAIN")]
 
 
 @dataclass(frozen=True)
@@ -396,6 +397,8 @@ class _Alteration:
         elif _has(source, "statistics") and cursor.accept("SET STATISTICS"):
             if not "".join(cursor.keywords).lstrip("-").isdigit():
                 cursor.finish("in ALTER TABLE")
+        elif _has(source, "storage") and cursor.accept_last(*_STORED):
+            pass
         elif cursor.accept("TYPE", "SET DATA TYPE"):
             self._change_type(position, cursor)
         elif _has(source, "identity") and cursor.accept("ADD"):
