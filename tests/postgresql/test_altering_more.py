@@ -188,6 +188,11 @@ SCRIPTS = {
         "SELECT obj_description(oid, 'pg_extension') FROM pg_catalog.pg_extension "
         "WHERE extname = 'plpgsql'",
         "COMMENT ON EXTENSION missing IS 'x'",
+        "CREATE FUNCTION f(a INTEGER, b d) RETURNS INTEGER LANGUAGE SQL AS 'SELECT 1'",
+        "COMMENT ON FUNCTION public.f(a integer, b d) IS 'one'",
+        "SELECT obj_description('f(integer, d)'::regprocedure, 'pg_proc')",
+        "COMMENT ON FUNCTION f(text) IS 'x'",
+        "DROP FUNCTION f(INTEGER, d)",
         "SELECT pg_catalog.setval('public.q', 30, true)",
         "INSERT INTO x (p) VALUES (1) RETURNING id",
     ],
