@@ -14,8 +14,10 @@ from tique_rewriter.kinds.registry import registry_of
 from tique_rewriter.kinds.session.calls import (
     may_notify,
     may_set_config,
+    may_show_given,
     plan_notifying_query,
     plan_set_config,
+    plan_show_given,
 )
 from tique_rewriter.kinds.session.prepare import PREPARES, plan_prepare
 from tique_rewriter.kinds.session.session import Nothing
@@ -252,6 +254,8 @@ class Rewriter:
                 plan = plan_set_config(Source(lexed, self._rules))
             if plan is None and paramstyle != OWN_STYLE and may_notify(sql):
                 plan = plan_notifying_query(Source(lexed, self._rules))
+            if plan is None and paramstyle != OWN_STYLE and may_show_given(sql):
+                plan = plan_show_given(Source(lexed, self._rules))
             plan = plan or self._planner.plan(lexed)
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None

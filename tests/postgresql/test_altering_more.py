@@ -146,7 +146,17 @@ SCRIPTS = {
     ],
     "parameters": [
         "ALTER TABLE x SET (fillfactor = 50, autovacuum_enabled = false)",
+        "ALTER TABLE x SET (fillfactor='50')",
         "ALTER TABLE x RESET (fillfactor)",
+        "CREATE TABLE s.w (id INTEGER NOT NULL, v TEXT) WITH (fillfactor='70')",
+        "INSERT INTO s.w VALUES (1, repeat('a', 9000))",
+        "ALTER TABLE ONLY s.w ALTER COLUMN v SET STORAGE EXTERNAL",
+        "ALTER TABLE s.w ALTER COLUMN id SET STORAGE EXTERNAL",
+        "INSERT INTO s.w VALUES (2, repeat('b', 9000))",
+        "SELECT attstorage, reloptions FROM pg_attribute JOIN pg_class ON attrelid = "
+        "pg_class.oid WHERE relname = 'w' AND attname = 'v'",
+        "SELECT id, length(v) FROM s.w ORDER BY id",
+        "DROP TABLE s.w",
         "ALTER TABLE x OWNER TO CURRENT_USER",
         "ALTER TABLE x ALTER COLUMN p SET STATISTICS 50, ALTER id SET STATISTICS -1",
         "SELECT reloptions FROM pg_class WHERE relname = 'x'",
@@ -168,6 +178,23 @@ SCRIPTS = {
         "INSERT INTO x (p) VALUES (1) RETURNING v",
         "ALTER DOMAIN d DROP DEFAULT",
         "INSERT INTO x (p) VALUES (1) RETURNING v",
+    ],
+    "a dump begins": [
+        "SET xmloption = content",
+        "SET check_function_bodies = false",
+        "SET default_table_access_method = heap",
+        "CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA pg_catalog",
+        "COMMENT ON EXTENSION plpgsql IS 'PL/pgSQL''s; % own'",
+        "SELECT obj_description(oid, 'pg_extension') FROM pg_catalog.pg_extension "
+        "WHERE extname = 'plpgsql'",
+        "COMMENT ON EXTENSION missing IS 'x'",
+        "CREATE FUNCTION f(a INTEGER, b d) RETURNS INTEGER LANGUAGE SQL AS 'SELECT 1'",
+        "COMMENT ON FUNCTION public.f(a integer, b d) IS 'one'",
+        "SELECT obj_description('f(integer, d)'::regprocedure, 'pg_proc')",
+        "COMMENT ON FUNCTION f(text) IS 'x'",
+        "DROP FUNCTION f(INTEGER, d)",
+        "SELECT pg_catalog.setval('public.q', 30, true)",
+        "INSERT INTO x (p) VALUES (1) RETURNING id",
     ],
     "a domain is loosened": [
         "ALTER DOMAIN d RENAME CONSTRAINT positive TO above",
@@ -204,6 +231,12 @@ def test_as_natively(pair, script):
     [
         "ALTER TABLE x SET SCHEMA tique",
         "ALTER TABLE x OWNER TO SESSION_USER",
+        "ALTER TABLE x OWNER TO pg_monitor",
+        "ALTER TABLE x OWNER TO CURRENT_USER, ADD COLUMN w INTEGER",
+        "ALTER SCHEMA public OWNER TO pg_database_owner",
+        "ALTER SCHEMA pg_catalog OWNER TO pg_monitor",
+        "ALTER SEQUENCE q OWNER TO nobody_known",
+        "ALTER SEQUENCE tique.nothing OWNER TO CURRENT_USER",
         "ALTER TABLE x SET (user_catalog_table = true)",
         "ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 9)",
         "ALTER DOMAIN d SET NOT NULL",
@@ -216,6 +249,68 @@ def test_what_is_refused(pair, sql):
     with pytest.raises(tique.NotSupportedError):
         pair.ours.execute(sql)
     pair.ours.rollback()
+
+
+@pytest.mark.usefixtures("world")
+def test_the_owner_may_be_named(pair):
+    """As dumps do for each object; natively, too, nothing changes."""
+    ((role,),) = pair.native.execute("SELECT current_user").fetchall()
+    pair.native.rollback()
+
+    def body(connection):
+        results = []
+        for statement in (
+            "CREATE VIEW w AS SELECT id FROM x",
+            "CREATE FUNCTION f(a INTEGER, OUT b TEXT[]) LANGUAGE SQL AS 'SELECT NULL::TEXT[]'",
+            "CREATE FUNCTION f(d) RETURNS d LANGUAGE SQL AS 'SELECT $1'",
+            "CREATE AGGREGATE s.joined(TEXT) (sfunc = textcat, stype = text)",
+            "ALTER TABLE x OWNER TO {}",
+            "ALTER TABLE IF EXISTS ONLY public.x OWNER TO {}",
+            "ALTER TABLE IF EXISTS missing OWNER TO {}",
+            "ALTER TABLE missing OWNER TO {}",
+            "ALTER TABLE s.x OWNER TO {}",
+            "ALTER TABLE w OWNER TO {}",
+            "ALTER VIEW w OWNER TO {}",
+            "ALTER TABLE q OWNER TO {}",
+            "ALTER SEQUENCE public.q OWNER TO {}",
+            "ALTER SEQUENCE missing OWNER TO {}",
+            "ALTER SCHEMA s OWNER TO {}",
+            "ALTER TYPE d OWNER TO {}",
+            "ALTER DOMAIN d OWNER TO {}",
+            "ALTER FUNCTION f(a integer, OUT b text[]) OWNER TO {}",
+            "ALTER FUNCTION public.f(d) OWNER TO {}",
+            "ALTER AGGREGATE s.joined(text) OWNER TO {}",
+            "SELECT count(*) FROM x",
+            "DROP AGGREGATE s.joined(TEXT)",
+            "DROP FUNCTION f(INTEGER), f(d)",
+            "DROP VIEW w",
+        ):
+            for named in ("CURRENT_USER", f'"{role}"') if "{}" in statement else [""]:
+                try:
+                    cursor = connection.execute(statement.format(named))
+                except Exception as error:
+                    connection.rollback()
+                    results.append((statement, error.sqlstate))
+                    continue
+                results.append(cursor.fetchall() if cursor.description else None)
+                connection.commit()
+        return results
+
+    pair.same(body)
+
+
+def test_another_role_may_own_it(shop):
+    """P11: a member of the owner's role may not take an object for itself unseen."""
+    shop.natively(
+        "CREATE SEQUENCE public.theirs", "ALTER SEQUENCE public.theirs OWNER TO writer"
+    )
+    connection = shop.owner.connection
+    for role in ("writer", "CURRENT_USER"):
+        with pytest.raises(
+            tique.NotSupportedError, match="owner of sequence theirs is"
+        ):
+            connection.execute(f"ALTER SEQUENCE theirs OWNER TO {role}")
+        connection.rollback()
 
 
 @pytest.mark.usefixtures("world")

@@ -173,6 +173,16 @@ SETTINGS = {
         ("SHOW work_mem", None),
     ],
     "a wrong value": [("SELECT set_config('work_mem', 'x', true)", None)],
+    "of a name that is given": [
+        ("SELECT set_config('app.tenant', '5', true)", None),
+        ("SELECT current_setting(%s)", ["App.Tenant"]),
+        ("SELECT pg_catalog.current_setting(%s, true) AS x", ["app.nothing"]),
+        ("SELECT current_setting(%s, %s)", ["work_mem", False]),
+        ("SELECT current_setting(%(name)s::text)", {"name": "TimeZone"}),
+        ("SELECT current_setting(%s)", [None]),
+        ("SELECT current_setting(%s)", ["transaction_read_only"]),
+        ("SELECT current_setting(%s)", ["app.nothing"]),
+    ],
     "with quotes": [
         ("SELECT set_config('app.a', %s, false)", ["a'b\\\", c"]),
         ("SELECT current_setting('app.a')", None),
@@ -191,6 +201,21 @@ def test_settings(pair, script):
         return found
 
     pair.same(body)
+
+
+def test_the_drivers_own_settings_are_told_by_name(pair):
+    """P12: the engine's sessions have other ones."""
+    pair.ours.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    for name in ("transaction_isolation", "Transaction_Isolation"):
+        found = pair.ours.execute("SELECT current_setting(%s)", [name]).fetchall()
+        assert found == [("read committed",)]
+    for sql in (
+        "SELECT current_setting(%s), 1",
+        "SELECT 1 WHERE current_setting(%s) = 'on'",
+    ):
+        with pytest.raises(tique.NotSupportedError, match="write the setting's name"):
+            pair.ours.execute(sql, ["transaction_isolation"])
+    pair.ours.rollback()
 
 
 @pytest.mark.parametrize(

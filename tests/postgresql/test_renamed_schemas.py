@@ -139,7 +139,7 @@ def test_what_is_refused(database, one):
     for sql in (
         "ALTER SCHEMA tique RENAME TO new",
         "ALTER SCHEMA old RENAME TO tique",
-        "ALTER SCHEMA old OWNER TO tique",
+        "ALTER SCHEMA old OWNER TO pg_monitor",
     ):
         with pytest.raises(tique.NotSupportedError):
             one.execute(sql)

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from tique_rewriter import RewriteError, Rewriter
 from tique_rewriter.kinds.change import truncate
-from tique_rewriter.kinds.define import alter, create_as, maintenance, temporary
+from tique_rewriter.kinds.define import (
+    alter,
+    create_as,
+    maintenance,
+    objects,
+    temporary,
+)
 from tique_rewriter.kinds.session import calls, cursors, describe, prepare, session
 from tique_rewriter.plans import change_plans, ddl_plans, plan
 from tique_rewriter.plans.text import Default, Hole, Label, Moment, Outer, Text, Variant
@@ -320,6 +326,10 @@ def _plan(made: Plan) -> Iterator[str]:
             yield f"define: {made.text}{changed}"
             if made.dropped_schemas:
                 yield f"with all tables in: {', '.join(made.dropped_schemas)}"
+        case objects.KeepOwner():
+            given = " ".join(each or "-" for each in made.given)
+            flags = " if it is there" * made.if_exists
+            yield f"owner of {made.kind}: {given}: {made.role or 'mine'}{flags}"
         case ddl_plans.Grant():
             yield f"grant: {made.text}"
         case ddl_plans.Tidy():
@@ -393,6 +403,8 @@ def _session(made: session.SessionPlan) -> str:
         case calls.Notify(result=result):
             message = f"{_kernel(made.channel, None)}, {_kernel(made.payload, None)}"
             return f"notify {message}{f' AS {result}' if result else ''}"
+        case calls.ShowGiven():
+            return f"show the given: {_kernel(made.name, None)} as {made.result}: {made.text}"
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 

@@ -22,7 +22,7 @@ from tique_backends.settings import (
     STATEMENT_TIMEOUT,
 )
 from tique_rewriter.kinds.define.maintenance import Checkpoint, Maintain
-from tique_rewriter.kinds.session.calls import Notify, SetConfig
+from tique_rewriter.kinds.session.calls import Notify, SetConfig, ShowGiven
 from tique_rewriter.kinds.session.cursors import CloseCursor, DeclareCursor, FetchCursor
 from tique_rewriter.kinds.session.prepare import (
     Deallocate,
@@ -124,6 +124,7 @@ class SessionStatements:
             Nothing: self._nothing,
             ResetAll: self._reset_all,
             ShowSetting: self._show,
+            ShowGiven: self._show_given,
             Discard: self._discard,
             DeclareCursor: portals.declare,
             FetchCursor: lambda plan, _: portals.fetch(plan),
@@ -309,6 +310,17 @@ class SessionStatements:
             if not row[0].startswith("tique.")
         ]
         return Outcome(len(rows), result.columns, rows)
+
+    def _show_given(self, plan: ShowGiven, bound: Sequence[Any]) -> Outcome:
+        name = _value(plan.name, bound)
+        if not isinstance(name, str | None):
+            raise errors.NotSupportedError("current_setting() takes a text as the name")
+        own = self._own_values()
+        if name is not None and name.lower() in own:
+            column = ResultColumn(plan.result, "TEXT")
+            return Outcome(1, [column], [(own[name.lower()],)])
+        result = self._execution.live_session().execute(plan.text, bound)
+        return Outcome(result.row_count, result.columns, result=result)
 
     def _own_values(self) -> dict[str, str]:
         """The settings of transactions, which the driver has."""

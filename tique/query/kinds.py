@@ -27,6 +27,7 @@ from tique.query.define.objects import (
     define_objects,
     define_views,
     grant,
+    keep_owner,
     refresh_materialized,
 )
 from tique.query.define.renaming import rename_schema
@@ -46,6 +47,7 @@ from tique.query.write.with_changes import WithStatement
 from tique_rewriter.kinds.change.truncate import Truncate
 from tique_rewriter.kinds.define.alter import AlterNothing, AlterTable
 from tique_rewriter.kinds.define.create_as import CreateTableAs
+from tique_rewriter.kinds.define.objects import KeepOwner
 from tique_rewriter.kinds.define.temporary import CreateTemporary
 from tique_rewriter.kinds.session.describe import Described, SetVariable
 from tique_rewriter.plans import change_plans, ddl_plans, plan
@@ -102,6 +104,7 @@ _KINDS: dict[type[plan.Plan], _Maker] = {
     ddl_plans.DropTable: _dropping,
     AlterTable: _defining(alter_table),
     AlterNothing: _defining(alter_nothing, defines=False),
+    KeepOwner: _defining(keep_owner),
     ddl_plans.CreateIndex: _defining(create_index),
     ddl_plans.DropIndex: _defining(drop_index),
     ddl_plans.DefineViews: _defining(define_views),

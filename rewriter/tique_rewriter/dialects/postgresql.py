@@ -21,7 +21,7 @@ from typing import ClassVar
 from sqlglot import expressions as exp
 from sqlglot.dialects.postgres import Postgres
 
-from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
+from tique_rewriter.dialects.postgresql_listings import LISTINGS, OWNERS, REFUSED
 from tique_rewriter.dialects.rules import BY_NAME, STARS, Lexicon, Rules
 from tique_rewriter.kinds import definitions, rows, sessions
 from tique_rewriter.kinds.define.identity import ALWAYS, BY_DEFAULT
@@ -274,7 +274,7 @@ RULES = Rules(
     names_keys=True,
     storage_parameters=re.compile(
         r"(?:(?:toast\.)?(?:autovacuum|vacuum|log_autovacuum)_[a-z_]+|fillfactor"
-        r"|parallel_workers)=(?:[0-9.]+|on|off|true|false|auto)"
+        r"|parallel_workers)=('?)(?:[0-9.]+|on|off|true|false|auto)\1"
     ),
     changes_views=True,
     with_changes=True,
@@ -323,7 +323,7 @@ RULES = Rules(
     recursive_sees_all=True,
     constraints=frozenset({"check", "deferrable"}),
     collations="sort",
-    calls=frozenset({"set_config", "pg_notify"}),
+    calls=frozenset({"set_config", "pg_notify", "current_setting"}),
     chains=True,
     plain_objects=frozenset({"json_object"}),
     literal_types=frozenset(LITERAL_TYPES.split()),
@@ -354,12 +354,13 @@ RULES = Rules(
     likes=frozenset({"LIKE", "INCLUDING", "EXCLUDING"}),
     alterations=frozenset(
         [
-            *("several", "only", "type"),
+            *("several", "only", "type", "identity", "storage"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
-            *("own owner", "not valid", "using index", "schema name", "sequence"),
-            *("view name", "view column", "view schema"),
+            *("not valid", "using index", "schema name", "sequence", "view name"),
+            *("view column", "view schema"),
         ]
     ),
+    owners=OWNERS,
     keeps_referencing=False,
     type_spellings={
         "FLOAT4": "REAL",

@@ -270,3 +270,42 @@ LISTINGS = {
     },
 }
 """As :attr:`~tique_rewriter.dialects.Rules.listings` has them."""
+
+
+_OWNED = {
+    "SCHEMA": "namespace nsp TRUE",
+    "TABLE": "class rel table relkind IN ('r', 'v', 'm', 'S')",
+    "VIEW": "class rel table relkind = 'v'",
+    "MATERIALIZED VIEW": "class rel table relkind = 'm'",
+    "SEQUENCE": "class rel table relkind = 'S'",
+    "TYPE": "type typ type TRUE",
+    "DOMAIN": "type typ type typtype = 'd'",
+    "FUNCTION": "proc pro function prokind IN ('f', 'w')",
+    "PROCEDURE": "proc pro function prokind = 'p'",
+    "AGGREGATE": "proc pro function prokind = 'a'",
+}
+"""Catalogs, how their columns and ``pg_…_is_visible`` are named, and a condition."""
+
+
+def _owner(catalog: str, prefix: str, seen: str, condition: str = "") -> str:
+    place, signature = "$1::TEXT IS NULL", "$3::TEXT IS NULL"
+    if condition:
+        place = (
+            f"CASE WHEN {place} THEN pg_catalog.pg_{seen}_is_visible(oid) ELSE {prefix}"
+            "namespace = pg_catalog.to_regnamespace(pg_catalog.quote_ident($1)) END"
+        )
+    if seen == "function":
+        called = "pg_catalog.pg_get_function_identity_arguments(oid)"
+        signature = f"({signature} OR {called} = $3)"
+    return (
+        f"SELECT pg_catalog.pg_get_userbyid({prefix}owner)::TEXT, current_user::TEXT FROM "
+        f"pg_catalog.pg_{catalog} WHERE {prefix}name = $2::TEXT AND {place} AND "
+        f"{signature} AND {condition or seen}"
+    )
+
+
+OWNERS = {kind: _owner(*told.split(maxsplit=3)) for kind, told in _OWNED.items()}
+"""Queries for the owner of an object and the session's role, by the object's kind.
+
+Given are its schema or NULL, its name, and a function's arguments or NULL.
+"""

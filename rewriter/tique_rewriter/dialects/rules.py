@@ -165,7 +165,7 @@ class Rules:
         Whether rows of TABLESAMPLE are chosen one by one, as the engine samples no query.
     calls
         Functions that do, called as a whole query, what a statement does: ``set_config``
-        is SET, ``pg_notify`` is NOTIFY.
+        is SET, ``pg_notify`` is NOTIFY, ``current_setting`` of a parameter is SHOW.
     chains
         Whether COMMIT and ROLLBACK may begin another transaction, AND CHAIN.
     default_is_null
@@ -294,11 +294,13 @@ class Rules:
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
         The forms of ALTER that it has. Of tables: "several" changes in a statement, "only",
-        "not valid" (constraints), "using index" (UNIQUE), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "not valid" (constraints), "using index" (UNIQUE), "schema" (SET SCHEMA), "statistics" and "storage" (of a column), "type" of a column, "identity" (ADD GENERATED AS IDENTITY), "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
         Of views: "view name", "view column", "view schema". "schema name" renames a schema
         with all that is in it. Without "sequence" it crashes at anything but RESTART; with "owning table" a table owns
         a sequence, and not a column.
+    owners
+        Queries for the owner of an object and the session's role, by the object's kind.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
     materializes
@@ -415,6 +417,7 @@ class Rules:
     storage_parameters: Pattern[str] | None = None
     returns_joined: bool = False
     alterations: frozenset[str] = frozenset()
+    owners: Mapping[str, str] = field(default_factory=dict)
     keeps_referencing: bool = True
     materializes: bool = False
     changes_views: bool = False

@@ -26,7 +26,11 @@ from tique_rewriter.kinds.define.materialized import (
     plan_create_materialized,
     plan_refresh,
 )
-from tique_rewriter.kinds.define.objects import plan_alter_index, plan_object
+from tique_rewriter.kinds.define.objects import (
+    plan_alter_index,
+    plan_object,
+    plan_owner,
+)
 from tique_rewriter.kinds.define.privileges import plan_default_privileges, plan_grant
 from tique_rewriter.kinds.define.temporary import (
     plan_create_temporary,
@@ -102,7 +106,10 @@ def _tag_of_rows(source: Source) -> str:
 def _by_planner(
     read: Callable[[Source, Planner], Plan], *patterns: str, tag: Tag | None = None
 ) -> Kind:
-    return Kind(read, phrases(*patterns, tag=tag), checks=True)
+    def read_all(source: Source, planner: Planner) -> Plan:
+        return plan_owner(source) or read(source, planner)
+
+    return Kind(read_all, phrases(*patterns, tag=tag), checks=True)
 
 
 def _by_lasting(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.transaction.ddl_transaction import DDLTransaction
+    from tique_rewriter.kinds.define.objects import KeepOwner
     from tique_rewriter.plans.ddl_plans import (
         CreateMaterialized,
         DefineMacro,
@@ -173,6 +174,25 @@ def _check(plan: DefineViews, transaction: DDLTransaction) -> None:
 def grant(plan: Grant, transaction: DDLTransaction) -> None:
     """GRANT and REVOKE: change the privileges; tables are what they were."""
     transaction.ddl.changes.run_text(transaction, plan.text)
+
+
+def keep_owner(plan: KeepOwner, transaction: DDLTransaction) -> None:
+    """ALTER … OWNER TO: nothing, if the session's role is named and is the owner."""
+    found = transaction.session.execute(plan.question, plan.given).fetch_all()
+    name = f"{plan.kind.lower()} {'.'.join(filter(None, plan.given[:2]))}"
+    if not found and not plan.if_exists:
+        is_relation = plan.kind.endswith(("TABLE", "VIEW", "SEQUENCE"))
+        raise errors.ProgrammingError(
+            f"{name} does not exist", sqlstate="42P01" if is_relation else "42704"
+        )
+    for owner, own_role in found:
+        role = plan.role or own_role
+        if not owner == own_role == role:
+            raise errors.NotSupportedError(
+                f"OWNER TO {role} is not supported: the owner of {name} is {owner}, and "
+                f"the session's role {own_role}; use the server's own client",
+                sqlstate="0A000",
+            )
 
 
 class TidyStatement(Statement):

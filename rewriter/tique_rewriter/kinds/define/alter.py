@@ -24,6 +24,7 @@ from tique_rewriter.kinds.define.definition import (
     read_type,
 )
 from tique_rewriter.kinds.define.foreign_keys import kept_text, resolve
+from tique_rewriter.kinds.define.identity import accept_identity
 from tique_rewriter.plans.plan import Plan
 from tique_rewriter.safety.token_checks import check_calls
 from tique_rewriter.scope.targets import named_table, unknown_name
@@ -63,6 +64,7 @@ class AlterTable(Plan):
 
 
 _MOVES = ["SET", "SCHEMA"]
+_STORED = [f"SET STORAGE {how}" for how in ("PLAIN", "EXTERNAL", "EXTENDED", "MAIN")]
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,6 @@ class _Alteration:
                 return self._set_schema(piece)
             case "VALIDATE" if following == "CONSTRAINT" and len(piece) == 3:
                 return self._validate_constraint(piece)
-            case "OWNER" if _has(source, "own owner") and _is_own(piece):
-                return source.words_text(piece)
             case "SET" | "RESET" if (
                 following == "(" and source.rules.storage_parameters
             ):
@@ -398,8 +398,13 @@ class _Alteration:
         elif _has(source, "statistics") and cursor.accept("SET STATISTICS"):
             if not "".join(cursor.keywords).lstrip("-").isdigit():
                 cursor.finish("in ALTER TABLE")
+        elif _has(source, "storage") and cursor.accept_last(*_STORED):
+            pass
         elif cursor.accept("TYPE", "SET DATA TYPE"):
             self._change_type(position, cursor)
+        elif _has(source, "identity") and cursor.accept("ADD"):
+            if not accept_identity(cursor) or cursor.left:
+                raise cursor.unexpected("in ALTER TABLE")
         else:
             shown = " ".join(cursor.keywords[:2])
             refused = source.unsupported(
@@ -508,12 +513,6 @@ class _Alteration:
                 f"{source.rules.engine} renames none",
             )
         return source.words_text(piece)
-
-
-def _is_own(piece: list[Word]) -> bool:
-    """Whether OWNER TO names the role that runs it: the owner of tique's tables."""
-    keywords = [word.keyword for word in piece[1:]]
-    return keywords in (["TO", "CURRENT_USER"], ["TO", "CURRENT_ROLE"])
 
 
 def _rank(piece: list[Word]) -> int:

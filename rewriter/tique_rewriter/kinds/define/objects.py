@@ -2,14 +2,19 @@
 
 The engine runs them as they stand. Every word of them is accounted for here: an option
 that is on no list, and a name in tique's schema, are refused.
+
+*ALTER … OWNER TO*, which dumps have for every object, has nothing to do: only the role
+that is the owner already may be named.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.kinds.define.identity import are_options
 from tique_rewriter.plans.ddl_plans import DefineObjects, RenameSchema
+from tique_rewriter.plans.plan import Plan
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.names import (
     check_reserved,
@@ -19,11 +24,26 @@ from tique_rewriter.text.names import (
 )
 
 if TYPE_CHECKING:
-    from tique_rewriter.plans.plan import Plan
     from tique_rewriter.schema import Definitions
     from tique_rewriter.text.source import Source
 
 _OWNED = ("OWNED", "BY")
+
+
+@dataclass(frozen=True)
+class KeepOwner(Plan):
+    """ALTER … OWNER TO: whether the session's role is named and is the owner already.
+
+    ``question`` is a query for the owner and the session's role, given the object's schema
+    or None, its name, and what is in the brackets behind it or None. ``role`` is None for
+    CURRENT_USER.
+    """
+
+    kind: str
+    question: str
+    given: tuple[str | None, str, str | None]
+    role: str | None
+    if_exists: bool
 
 
 def plan_object(source: Source, catalog: Definitions) -> Plan:
@@ -133,6 +153,31 @@ def _check_options(cursor: Cursor, verb: str) -> None:
             f"an option of {verb} SEQUENCE",
             words[0].start if words else source.start,
         )
+
+
+def plan_owner(source: Source) -> KeepOwner | None:
+    """Return the plan of ALTER … OWNER TO; None for any other statement."""
+    keywords = source.keywords()
+    if keywords[0] != "ALTER" or keywords[-3:-1] != ["OWNER", "TO"]:
+        return None
+    cursor = Cursor.of_definition(source, 1)
+    if not (kind := cursor.accept(*source.rules.owners)):
+        return None
+    if_exists = bool(cursor.accept("IF EXISTS"))
+    if kind == "TABLE":
+        cursor.accept("ONLY")
+    schema, name = cursor.unreserved("")
+    listed = cursor.brackets()
+    signature = None if listed is None else ""
+    if listed:
+        signature = source.words_text(listed)
+    if not cursor.accept("OWNER TO") or cursor.keyword == "SESSION_USER":
+        return None
+    own = cursor.accept_last("CURRENT_USER", "CURRENT_ROLE")
+    role = None if own else cursor.name()
+    given = (schema or None, name, signature)
+    question = source.rules.owners[kind]
+    return KeepOwner(0, (), kind, question, given, role, if_exists)
 
 
 def plan_alter_index(source: Source, catalog: Definitions) -> DefineObjects:

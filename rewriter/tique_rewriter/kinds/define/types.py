@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _COMMENTED = frozenset(
     {"TABLE", "COLUMN", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "DOMAIN", "INDEX"}
 )
+_OF_CODE = frozenset({"EXTENSION", "FUNCTION", "PROCEDURE", "AGGREGATE"})
 _OF_DOMAIN = frozenset({"DEFAULT", "CONSTRAINT", "NOT", "NULL", "CHECK"})
 
 
@@ -71,10 +72,14 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
     if source.rules.materializes and cursor.follows("MATERIALIZED VIEW"):
         cursor.take()
     kind = cursor.keyword
-    if source.keywords(1)[:1] != ["ON"] or kind not in _COMMENTED:
+    is_known = kind in _COMMENTED or (kind in _OF_CODE and source.rules.extensions)
+    if source.keywords(1)[:1] != ["ON"] or not is_known:
         raise source.unsupported(f"COMMENT ON {kind}".strip(), source.start)
     cursor.take()
     names = cursor.take_until({"IS"})
+    if kind in _OF_CODE:
+        # In brackets are the types of arguments.
+        names = [word for word in names if not word.depth]
     for number, word in enumerate(names):
         if number % 2 == 0:
             check_reserved(source, source.identifier(word), source.start)

@@ -4,6 +4,10 @@
 setting behind the driver's back.
 
 *NOTIFY, and ``SELECT pg_notify(channel, payload)`` as a whole statement.*
+
+``SELECT current_setting(%s)`` is SHOW as a query: only its execution tells whether the
+setting is the driver's, which no engine's session has. With other things beside it the
+name has to be written there.
 """
 
 from __future__ import annotations
@@ -127,6 +131,42 @@ class Notify(SessionPlan):
     channel: Operand
     payload: Operand
     result: str | None
+
+
+_SHOWN = "current_setting"
+
+
+@dataclass(frozen=True)
+class ShowGiven(SessionPlan):
+    """A query of one call of ``current_setting`` with a placeholder for the name.
+
+    ``result`` is its column's name, and ``text`` the whole query, for the engine.
+    """
+
+    name: Parameter
+    result: str
+    text: str
+
+
+def may_show_given(text: str) -> bool:
+    """Whether a statement's text has the function's name in it."""
+    return _SHOWN in text.lower()
+
+
+def plan_show_given(source: Source) -> ShowGiven | None:
+    """Return the plan of a query that is nothing but a call; None if it is another one."""
+    if source.words[0].keyword != "SELECT" or _SHOWN not in source.rules.calls:
+        return None
+    found = call(Cursor(source, number=1), _SHOWN)
+    if found is None or None in found.arguments or not 0 < len(found.arguments) < 3:
+        return None
+    name, opens = found.arguments[0], source.keywords().index("(")
+    if not isinstance(name, Parameter):
+        return None
+    # Nothing of that name along the search path may be called.
+    place = f"{source.rules.function_schema}.{_SHOWN}"
+    text = f"SELECT {place}{source.words_text(source.words[opens:])}"
+    return ShowGiven(len(source.lexed.arguments), (), name, found.result, text)
 
 
 def may_notify(text: str) -> bool:
