@@ -9,7 +9,8 @@ A test without any of these is in two runs, and none is in no run: ``add_marks``
 total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
 
 In a short run a test has each of its cases on one engine, in turn, so that every engine
-gets its share (``_spread``); in a long run all of them on all.
+gets its share (``_spread``), and of many cases on a server every so many (``_thinned``); in
+a long run all of them on all.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ ONE_DUCKDB = "one_duckdb"
 """A test that hammers DuckDB 1.5 only in a long run."""
 
 EVERY_ENGINE = "every_engine"
-"""A test whose cases are on every engine in a short run, too."""
+"""A test that has all of its cases on every engine in a short run, too."""
 
 IN_LONG = "in_long"
 """Of the others of these: they are in no short run."""
@@ -82,6 +83,9 @@ run with either release, and in a long run all of them with both."""
 _SPREAD = _ABOUT_TIQUE | {"differential", "processes", "sharing"}
 """Folders whose tests have each case on one engine."""
 
+MOST = 8
+"""Cases that a test has on one server in a short run."""
+
 # Where the two sequencers differ: with several clients at the same time.
 _BOTH_SEQUENCERS = {"processes", "sharing"}
 
@@ -102,6 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     spread, left_out = _spread(items)
+    left_out |= _thinned([item for item in items if item not in left_out])
     for item in items:
         add_marks(item, is_spread=item in spread, is_left_out=item in left_out)
 
@@ -132,6 +137,28 @@ def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item
             same.sort(key=lambda item: item.nodeid)
             left_out.remove(same[number % len(same)])
     return spread, left_out
+
+
+def _thinned(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The cases on a server that a short run leaves out of a test with many."""
+    tests: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        subject = _subject(item)
+        if (
+            not LONG
+            and subject in (MONETDB, POSTGRESQL)
+            and not item.get_closest_marker(EVERY_ENGINE)
+        ):
+            test = item.nodeid.partition("[")[0]
+            tests.setdefault((subject, test), []).append(item)
+    left_out: set[pytest.Item] = set()
+    for cases in tests.values():
+        cases.sort(key=lambda item: item.nodeid)
+        kept = {number * len(cases) // MOST for number in range(MOST)}
+        left_out.update(
+            case for n, case in enumerate(cases) if len(cases) > MOST and n not in kept
+        )
+    return left_out
 
 
 def _is_spread(item: pytest.Item) -> bool:

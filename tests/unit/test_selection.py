@@ -20,6 +20,7 @@ from tests.plugins.selection import (
     EVERY_ENGINE,
     IN_LONG,
     MONETDB,
+    MOST,
     ONE_DUCKDB,
     PLAIN,
     POSTGRESQL,
@@ -192,12 +193,32 @@ def test_each_case_is_on_one_engine(collected):
             continue
         spread += engines > 1
         chosen = [marks for marks in every if IN_LONG not in marks]
-        assert len(chosen) == len(cases), test
+        assert min(len(cases), MOST) <= len(chosen) <= len(cases), test
         assert all(len(marks & RUNS.keys()) == 1 for marks in chosen), test
         if len(cases) >= engines == min(map(len, cases.values())):
             wanted = {DUCKDB, MONETDB, POSTGRESQL} & set().union(*every)
             assert wanted <= set().union(*chosen), test
     assert spread > 100
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+@pytest.mark.parametrize("mark", ["usefixtures()", "every_engine"])
+def test_of_many_cases_on_a_server_a_short_run_has_some(
+    marks, monkeypatch, is_long, mark
+):
+    monkeypatch.setenv("TIQUE_TEST_LONG", str(int(is_long)))
+    found = marks(
+        f"@pytest.mark.{mark}\n"
+        "@pytest.mark.parametrize('number', range(100))\n"
+        "def test_it(number, monetdb_server): pass"
+    )
+    there = [number for number, each in enumerate(found) if IN_LONG not in each]
+    if is_long or mark == EVERY_ENGINE:
+        assert len(there) == 100
+    else:
+        assert len(there) == MOST
+        assert there[0] < 20
+        assert there[-1] > 80
 
 
 @pytest.mark.skipif(LONG, reason="in a long run all of it is in both")
