@@ -160,12 +160,13 @@ def _begins_value(tokens: Sequence[Token], number: int) -> bool:
 
 def _is_described(tokens: Sequence[Token], number: int) -> bool:
     """Whether this is DESC or SHOW in brackets in FROM, with another word after it."""
+    if tokens[number].text.upper() not in ("DESC", "SHOW"):
+        return False
     begins = any(
-        _follow(tokens, number - 2, before, "(", verb)
-        for before in ("FROM", "JOIN")
-        for verb in ("DESC", "SHOW")
+        _follow(tokens, number - 2, before, "(") for before in ("FROM", "JOIN")
     )
-    return begins and any(
+    is_quoted = tokens[number].token_type in _QUOTED
+    return (begins and not is_quoted) and any(
         token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha()
         for token in tokens[number + 1 : number + 2]
     )
