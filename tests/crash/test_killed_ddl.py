@@ -19,7 +19,7 @@ from tests.plugins.engine import label
 
 @pytest.mark.crash
 @pytest.mark.timeout(effort(300, 850))
-@pytest.mark.parametrize(("kind", "is_within"), cases(effort(6, 1)))
+@pytest.mark.parametrize(("kind", "is_within"), cases(effort(12, 1)))
 def test_killed_at_a_call(engine, tmp_path, kind, is_within):
     place = tmp_path if engine.name == "duckdb" else engine.place
     arguments = (label(type(engine)), place, kind.name, is_within, effort(2, 0))

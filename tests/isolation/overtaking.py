@@ -72,14 +72,15 @@ def committed_together(engine, connections):
     return outcomes
 
 
-def overtaken(engine, statements, others, **options):
+def overtaken(engine, statements, others, *, patience=30.0, **options):
     """Run statements in a transaction, others in between; commit both.
 
-    They are run some times before: what they read is in memory then.
+    They are run some times before: what they read is in memory then. ``patience`` is the
+    other's ``lock_timeout``.
     """
     with (
         engine.connect(**options) as first,
-        engine.connect(autocommit=True) as second,
+        engine.connect(autocommit=True, lock_timeout=patience) as second,
     ):
         for _ in range(4):
             first.rollback()

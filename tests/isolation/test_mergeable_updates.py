@@ -408,7 +408,7 @@ def test_read_committed(engine, row):
     with pytest.raises(tique.OperationalError) as refused:
         # The other one waits for the row, which was looked at.
         overtaken(
-            engine, [NOTE, seen], [INCREMENT], isolation_level=level, lock_timeout=0.02
+            engine, [NOTE, seen], [INCREMENT], isolation_level=level, patience=0.02
         )
     assert refused.value.sqlstate == "55P03"
     assert row() == [(11, 0, "mine")]

@@ -83,7 +83,7 @@ run with either release, and in a long run all of them with both."""
 _SPREAD = _ABOUT_TIQUE | {"differential", "processes", "sharing"}
 """Folders whose tests have each case on one engine."""
 
-MOST = 8
+MOST = 6
 """Cases that a test has on one server in a short run."""
 
 # Where the two sequencers differ: with several clients at the same time.
@@ -146,7 +146,7 @@ def _thinned(items: list[pytest.Item]) -> set[pytest.Item]:
         subject = _subject(item)
         if (
             not LONG
-            and subject in (MONETDB, POSTGRESQL)
+            and subject in (MONETDB, POSTGRESQL, PLAIN)
             and not item.get_closest_marker(EVERY_ENGINE)
         ):
             test = item.nodeid.partition("[")[0]
