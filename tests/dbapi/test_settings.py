@@ -187,7 +187,6 @@ REFUSED = {
         'SET ROLE "NONE"': "privileges",
         "SET SESSION AUTHORIZATION postgres": "privileges",
         "SET session_replication_role = replica": "constraints",
-        "SET row_security = off": "policies",
         "SET default_with_oids = on": "OIDs",
         "SET synchronous_commit = off": "durable",
         "SET LOCAL xmloption = document": "XML",

@@ -54,6 +54,17 @@ def test_a_role_without_grants_is_told_what_to_grant(shop):
         shop.process("stranger")
 
 
+def test_policies_are_switched_off_by_their_owner_alone(shop):
+    """P12: as the head of a dump does; other roles read recent versions by them."""
+    shop.owner.run("SET row_security = off")
+    shop.owner.run("UPDATE open SET v = v + 1 WHERE id = 1")
+    assert shop.owner.rows("SELECT count(*) FROM open WHERE id = 1") == [(1,)]
+    writer = shop.process("writer")
+    with pytest.raises(tique.NotSupportedError, match="policies"):
+        writer.run("SET row_security = off")
+    writer.run("SET row_security = on")
+
+
 def test_transactions_of_an_ordinary_role(shop):
     """P1, P2, P3: as any role's."""
     writer = shop.process("writer")
