@@ -9,7 +9,7 @@ the driver cannot hold unchanged, are staged.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -273,19 +273,16 @@ class InsertRowsStatement(InsertStatement):
         )
         width = len(self._table.columns)
         if not self._assigned.is_known(transaction, parameters):
-            rows = [
-                f"({', '.join(texts[start : start + width])})"
-                for start in range(0, len(texts), width)
-            ]
-            query = f"VALUES {', '.join(rows)}"
+            query = _values(
+                [texts[start : start + width] for start in range(0, len(texts), width)]
+            )
             self._assigned.check(transaction, parameters, range(width), query, bound)
         types = self._table.types * len(self._rows)
         items = [cast(f"({t})", k) for t, k in zip(texts, types, strict=True)]
-        selects = [
-            f"SELECT {', '.join(items[start : start + width])}"
-            for start in range(0, len(items), width)
+        converted = [
+            items[start : start + width] for start in range(0, len(items), width)
         ]
-        return " UNION ALL ".join(selects), bound
+        return _values(converted), bound
 
     def _queries(
         self, parameter_rows: Sequence[Sequence[Any]], transaction: Transaction
@@ -300,7 +297,7 @@ class InsertRowsStatement(InsertStatement):
                 self._query(parameters, transaction)
         cast = transaction.engine.forms.cast
         for start in range(0, len(parameter_rows), _CONVERTED_AT_ONCE):
-            selects, bound = [], []
+            rows, bound = [], []
             for parameters in parameter_rows[start : start + _CONVERTED_AT_ONCE]:
                 items = []
                 for expression, column in zip(
@@ -317,8 +314,8 @@ class InsertRowsStatement(InsertStatement):
                         (filled,), _ = self.text.fill(transaction, (), expression.text)
                         text = f"({filled})"
                     items.append(cast(text, column.type))
-                selects.append(f"SELECT {', '.join(items)}")
-            yield " UNION ALL ".join(selects), bound
+                rows.append(items)
+            yield _values(rows), bound
 
     def _stage_converted(
         self,
@@ -330,6 +327,12 @@ class InsertRowsStatement(InsertStatement):
         """Insert the rows of one of the queries, which stay in the engine."""
         query = f"SELECT * FROM ({sql}) AS _q"
         return self._stage(transaction, parameters, query, bound)
+
+
+def _values(rows: Iterable[Sequence[str]]) -> str:
+    """The relation of rows of expressions."""
+    listed = [f"({', '.join(row)})" for row in rows]
+    return f"VALUES {', '.join(listed)}"
 
 
 def _is_simple(expression: Expression | None) -> bool:
