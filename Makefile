@@ -107,7 +107,8 @@ test-long: $(VENV)/.ready $(VENV15)/.ready
 %/nosync.so: tests/nosync.c | %/.ready
 	@cc -O2 -shared -fPIC -o $@ $< || touch $@
 
-unsynced = LD_PRELOAD=$$(test -s $(1)/nosync.so && realpath $(1)/nosync.so) $(1)/bin
+# (numpy's own threads would turn in circles beside the servers.)
+unsynced = OPENBLAS_NUM_THREADS=1 LD_PRELOAD=$$(test -s $(1)/nosync.so && realpath $(1)/nosync.so) $(1)/bin
 
 # A worker that has done its share takes over what another one has not begun.
 workers = -n $(WORKERS) --dist worksteal
