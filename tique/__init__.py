@@ -11,6 +11,7 @@ is a certification and one atomic append.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +142,11 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{home}"), name)
+    from tique_backends.concurrency.undisturbed import undisturbed
+
+    # An import that Ctrl-C cuts short leaves half a package, for good.
+    module = undisturbed(partial(import_module, f"{__name__}.{home}"))
+    found = getattr(module, name)
     globals()[name] = found
     return found
 
