@@ -704,6 +704,9 @@ class Execution:
     def _leave(self, *, committed: bool, has_lost: bool) -> None:
         """Leave the transaction; idempotent, wherever an earlier attempt has ended."""
         transaction = self.transaction
+        if transaction is not None:
+            # First: what comes to its turn next waits for no commit that is over.
+            self.database.locks.leave(transaction.txid)
         self.controls.reset()
         self.leave_migration()
         if transaction is not None:

@@ -264,7 +264,6 @@ class Transaction(KeyedRows):
     def end(self) -> None:
         """Leave the set of active snapshots, give locks back, drop staged rows; idempotent."""
         self.timeline.end(self.txid)
-        self.locks.leave(self.txid)
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
