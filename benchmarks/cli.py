@@ -549,8 +549,13 @@ def scans_command(
 @click.option("--slice", "length", type=float, default=30.0, show_default=True)
 @click.option("--slices", type=click.IntRange(min=2), default=10, show_default=True)
 @click.option(
-    "--snapshot", is_flag=True, help="Leave a transaction that has read open meanwhile."
+    "--snapshots",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Leave so many transactions that have read open until the end.",
 )
+@click.option("--writes", is_flag=True, help="Let each of them write a row at its end.")
 @_seed_option
 @_directory_option
 @_json_option
@@ -563,7 +568,8 @@ def endure_command(
     warmup: float,
     length: float,
     slices: int,
-    snapshot: bool,
+    snapshots: int,
+    writes: bool,
     seed: int,
     directory: Path,
     as_json: bool,
@@ -585,7 +591,8 @@ def endure_command(
                 warmup=warmup,
                 length=length,
                 slices=slices,
-                has_snapshot=snapshot,
+                snapshots=snapshots,
+                writes=writes,
                 progress=tell,
             )
         if as_json:

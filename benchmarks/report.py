@@ -89,7 +89,8 @@ def print_comparison(result: Comparison, console: Console) -> None:
 
 def print_endurance(result: Endurance, console: Console) -> None:
     """Print a long run as a table, a row per slice."""
-    beside = " beside an open snapshot" if result.has_snapshot else ""
+    count = len(result.ages)
+    beside = f" beside {count} open snapshots" if count else ""
     table = Table(title=f"{result.target}{beside}")
     kinds = sorted(result.slices[0].sizes)
     for heading in ("until s", "tx/s", *(f"{kind} MB" for kind in kinds)):
@@ -101,7 +102,13 @@ def print_endurance(result: Endurance, console: Console) -> None:
             *(f"{each.sizes[kind] / 1e6:,.1f}" for kind in kinds),
         )
     console.print(table)
-    console.print(f"the last slice is {result.lasting:.2f} times the first")
+    console.print(f"the last third is {result.lasting:.2f} times the first")
+    for age in result.ages:
+        scans = ", ".join(
+            f"{first * 1000:,.0f} to {last * 1000:,.0f} ms ({ratio:.2f})"
+            for first, last, ratio in zip(age.first, age.last, age.ratios, strict=True)
+        )
+        console.print(f"scans of seconds {age.opened:.0f} and {age.ended:.0f}: {scans}")
     print_failures(result.failures, console)
 
 

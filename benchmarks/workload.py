@@ -46,6 +46,15 @@ class Workload(ABC):
     autocommit: bool = False
     """Whether each statement of a client is a transaction of its own."""
 
+    scans: tuple[str, ...] = ()
+    """Queries over whole tables, with one row each, for transactions that stay open."""
+
+    late_write: str | None = None
+    """A statement for the end of such a transaction ``{number}``, from 1 on.
+
+    It meets no rows of a client's, or of another such transaction's.
+    """
+
     @property
     @abstractmethod
     def label(self) -> str:

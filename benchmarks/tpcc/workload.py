@@ -67,6 +67,11 @@ class TpccWorkload(Workload):
 
     name: ClassVar[str] = "tpcc"
     kinds: tuple[str, ...] = tuple(kind for kind, _ in MIX)
+    scans = (
+        "SELECT count(*), sum(s_quantity), sum(s_ytd) FROM stock",
+        "SELECT count(*), sum(ol_amount), sum(ol_quantity) FROM order_line",
+    )
+    late_write = "UPDATE item SET i_im_id = i_im_id + 1 WHERE i_id = {number}"
 
     def __init__(
         self, scale: Scale, seed: int, *, roam: bool = False, locking: bool = False

@@ -258,20 +258,23 @@ def test_percentiles_and_spreads():
     assert spread([3, 1, 2]).shown() == "2.0 (1.0–3.0)"  # noqa: RUF001
 
 
-def test_endure_shows_slices_beside_an_open_snapshot(tmp_path):
+def test_endure_shows_slices_beside_open_snapshots(tmp_path):
     result = invoke(
         tmp_path,
         "endure",
-        *("--targets", "duckdb+tique", "--clients", "2", "--snapshot", "--json"),
-        *("--warmup", "1", "--slice", "1.5", "--slices", "2"),
+        *("--targets", "duckdb+tique", "--clients", "2", "--json"),
+        *("--snapshots", "2", "--writes"),
+        *("--warmup", "1", "--slice", "1.5", "--slices", "3"),
         *("--warehouses", "2", *TINY),
     )
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
-    assert report["has_snapshot"]
     assert report["failures"] == []
-    assert [each["end"] // 1.5 for each in report["slices"]] == [1, 2]
+    assert [each["end"] // 1.5 for each in report["slices"]] == [1, 2, 3]
     assert all(each["throughput"] > 0 for each in report["slices"])
+    assert all(each["sizes"]["memory"] > 1 << 20 for each in report["slices"])
+    assert [each["opened"] // 1.5 for each in report["ages"]] == [0, 2]
+    assert all(len(each["first"]) == len(each["last"]) == 2 for each in report["ages"])
 
 
 def test_ablation_switches_each_part_off(tmp_path):

@@ -201,5 +201,5 @@ def test_endure_tells_sizes(tmp_path):
     report = json.loads(result.stdout)
     assert report["failures"] == []
     for each in report["slices"]:
-        assert set(each["sizes"]) == {"tables", "cache", "log"}
+        assert set(each["sizes"]) == {"memory", "tables", "cache", "log"}
         assert all(each["sizes"].values())
