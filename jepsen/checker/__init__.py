@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
     "list-append": list_append.check,
     "bank": bank.check,
+    "old-snapshot": bank.check,
     "counter": counter.check,
     "jobs": jobs.check,
     "long-fork": long_fork.check,
@@ -45,6 +46,8 @@ CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
 _BY_OPERATION = {
     "txn": "list-append",
     "transfer": "bank",
+    "watch": "bank",
+    "late-transfer": "bank",
     "add": "counter",
     "hold": "jobs",
     "submit": "jobs",

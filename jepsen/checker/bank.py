@@ -1,12 +1,13 @@
 """Transfers between accounts: no snapshot has another total, or an overdrawn account.
 
 ``transfer`` of ``{"from", "to", "amount"}`` and ``read`` of ``{account: balance}``, of all
-accounts.
+accounts; ``watch`` and ``late-transfer`` with ``reads``, of one snapshot over some time
+(`jepsen.workloads.old_snapshot`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jepsen import edn
 from jepsen.checker.changes import Change, find_lost
@@ -14,10 +15,13 @@ from jepsen.checker.transactions import nothing_to_compare, pairs
 from jepsen.checker.verdict import Findings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from jepsen.checker.transactions import Transaction
     from jepsen.checker.verdict import Verdict
     from jepsen.history import Operation
+
+_WATCHING = ("watch", "late-transfer")
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
@@ -25,9 +29,10 @@ def check(operations: Sequence[Operation]) -> Verdict:
     transactions = pairs(operations)
     findings = Findings()
     reads = [
-        (each, each.value)
+        (each, balances)
         for each in transactions
-        if each.invoke.f == "read" and each.outcome == "ok"
+        if each.outcome == "ok"
+        for balances in _snapshots(each)
     ]
     for each, balances in reads:
         # The first read says how it must be.
@@ -53,11 +58,38 @@ def check(operations: Sequence[Operation]) -> Verdict:
                 "overdrawn",
                 f"the read at index {each.index} has {edn.text(overdrawn)}",
             )
+    for each in transactions:
+        if each.invoke.f in _WATCHING and each.outcome == "ok":
+            _watch(each, each.value["reads"], findings)
     changes = [
         Change(each, each.invoke.value[account], sign * each.invoke.value["amount"])
         for each in transactions
-        if each.invoke.f == "transfer"
+        if each.invoke.f in ("transfer", "late-transfer")
         for account, sign in (("from", -1), ("to", 1))
     ]
     find_lost(reads, changes, findings)
-    return findings.verdict(nothing_to_compare(transactions, {"read"}, {"transfer"}))
+    return findings.verdict(
+        nothing_to_compare(transactions, {"read", "watch"}, {"transfer"})
+    )
+
+
+def _snapshots(transaction: Transaction) -> list[Mapping[Any, Any]]:
+    """All accounts as a transaction read them."""
+    if transaction.invoke.f == "read":
+        return [transaction.value]
+    return transaction.value["reads"][:1] if transaction.invoke.f in _WATCHING else []
+
+
+def _watch(
+    transaction: Transaction, reads: Sequence[Mapping[Any, Any]], findings: Findings
+) -> None:
+    """Note a transaction whose reads differ (moved-snapshot), or miss the total."""
+    for number, read in enumerate(reads):
+        if read != reads[0]:
+            findings.add(
+                "moved-snapshot",
+                f"the transaction at index {transaction.index} first read "
+                f"{edn.text(reads[0])}",
+                f"and {edn.text(read)} as its read {number + 1}",
+            )
+            return

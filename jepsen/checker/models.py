@@ -62,6 +62,7 @@ _SNAPSHOT_ISOLATION = (
         "internal",
         "long-fork",
         "lost-update",
+        "moved-snapshot",
         "overdrawn",
         "phantom",
         "unexpected-accounts",

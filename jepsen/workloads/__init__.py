@@ -9,6 +9,7 @@ from jepsen.workloads.counter import Counter
 from jepsen.workloads.jobs import Jobs
 from jepsen.workloads.list_append import ListAppend
 from jepsen.workloads.long_fork import LongFork
+from jepsen.workloads.old_snapshot import OldSnapshot
 from jepsen.workloads.parent_child import ParentChild
 from jepsen.workloads.predicate import Predicate
 from jepsen.workloads.queue import Queue
@@ -24,6 +25,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     for workload in (
         ListAppend,
         Bank,
+        OldSnapshot,
         LongFork,
         WriteSkew,
         Unique,

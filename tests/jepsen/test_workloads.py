@@ -75,6 +75,15 @@ FINE = {
         *done("transfer", move(1, 2, 4), "info"),
         *done("read", {1: 6, 2: 14}, process=1),
     ],
+    "bank with old snapshots": [
+        *done("read", {1: 10, 2: 10}),
+        *beside(
+            done("watch", {"reads": [{1: 10, 2: 10}, {1: 10, 2: 10}]}),
+            done("transfer", move(1, 2, 4)),
+        ),
+        *done("late-transfer", move(2, 1, 3) | {"reads": [{1: 6, 2: 14}] * 2}),
+        *done("read", {1: 9, 2: 11}),
+    ],
     "counter": [
         *add(1),
         *beside(add(2), done("read", {7: 3})),
@@ -184,6 +193,16 @@ WRONG = {
             *done("read", {1: 6, 2: 10}),
         ],
         {"wrong-total", "lost-change"},
+        SI,
+    ),
+    "snapshot moves": (
+        [
+            *beside(
+                done("watch", {"reads": [{1: 10, 2: 10}, {1: 6, 2: 14}]}),
+                done("transfer", move(1, 2, 4)),
+            ),
+        ],
+        {"moved-snapshot"},
         SI,
     ),
     "account is overdrawn": (
