@@ -241,7 +241,9 @@ class Run:
             clients=self.request.clients,
             processes=1 if system.is_embedded else processes,
             seed=self.request.seed,
-            options=_OPTIONS | {"isolation_level": self.request.level.upper()},
+            options=_OPTIONS
+            | self._workload.options
+            | {"isolation_level": self.request.level.upper()},
             mutation=self.request.mutation,
         )
 

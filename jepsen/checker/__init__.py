@@ -17,6 +17,7 @@ from jepsen.checker import (
     parent_child,
     predicate,
     queue,
+    time_travel,
     unique,
     write_skew,
 )
@@ -38,6 +39,7 @@ CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
     "parent-child": parent_child.check,
     "predicate": predicate.check,
     "queue": queue.check,
+    "time-travel": time_travel.check,
     "unique": unique.check,
     "write-skew": write_skew.check,
 }
@@ -45,6 +47,10 @@ CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
 # The operation that only one workload has.
 _BY_OPERATION = {
     "txn": "list-append",
+    "move": "time-travel",
+    "note": "time-travel",
+    "recall": "time-travel",
+    "replay": "time-travel",
     "transfer": "bank",
     "watch": "bank",
     "late-transfer": "bank",

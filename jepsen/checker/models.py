@@ -56,6 +56,7 @@ _SNAPSHOT_ISOLATION = (
     _READ_COMMITTED
     | _SNAPSHOT_CYCLES
     | {
+        "changed-past",
         "contradictory-rows",
         "duplicate-dequeue",
         "impossible-count",

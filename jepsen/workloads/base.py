@@ -42,6 +42,9 @@ class Workload(ABC):
     """
 
     name: ClassVar[str]
+    options: ClassVar[dict[str, Any]] = {}
+    """Options of ``tique.connect`` that it needs, in every client."""
+
     commits_each = False
     """Whether the operation is one statement in autocommit, which is its commit too."""
 

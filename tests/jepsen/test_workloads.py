@@ -84,6 +84,13 @@ FINE = {
         *done("late-transfer", move(2, 1, 3) | {"reads": [{1: 6, 2: 14}] * 2}),
         *done("read", {1: 9, 2: 11}),
     ],
+    "time travel": [
+        *done("note", {"version": 3, "accounts": {1: 10, 2: 10}}),
+        *done("move", move(1, 2, 4)),
+        *done("note", {"version": 5, "accounts": {1: 6, 2: 14}}),
+        *done("recall", {"version": 3, "accounts": {1: 10, 2: 10}}),
+        *done("replay", {"version": 5, "accounts": {1: 6, 2: 14}}),
+    ],
     "counter": [
         *add(1),
         *beside(add(2), done("read", {7: 3})),
@@ -204,6 +211,34 @@ WRONG = {
         ],
         {"moved-snapshot"},
         SI,
+    ),
+    "past changes": (
+        [
+            *done("note", {"version": 3, "accounts": {1: 10, 2: 10}}),
+            *done("move", move(1, 2, 4)),
+            *done("recall", {"version": 3, "accounts": {1: 6, 2: 14}}),
+        ],
+        {"changed-past"},
+        SI,
+    ),
+    "replay misses a change": (
+        [
+            *done("note", {"version": 5, "accounts": {1: 6, 2: 14}}),
+            *done("move", move(1, 2, 4)),
+            *done("replay", {"version": 5, "accounts": {1: 6, 2: 10}}),
+        ],
+        {"changed-past", "wrong-total"},
+        SI,
+    ),
+    "version goes back": (
+        [
+            *done("note", {"version": 5, "accounts": {1: 6, 2: 14}}),
+            *done("move", move(1, 2, 4)),
+            *done("recall", {"version": 5, "accounts": {1: 6, 2: 14}}),
+            *done("note", {"version": 4, "accounts": {1: 6, 2: 14}}, process=1),
+        ],
+        {"stale-read"},
+        STRONG,
     ),
     "account is overdrawn": (
         [
