@@ -127,6 +127,9 @@ def main() -> None:
     help="Milliseconds that a round trip to the server takes longer (PostgreSQL only).",
 )
 @_level_option
+@click.option(
+    "--history", help="The retention of all tables' histories, such as '1 hour'."
+)
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(
     "--versions",
@@ -168,6 +171,7 @@ def compare_command(
     processes: int,
     distance: float,
     level: str,
+    history: str | None,
     roam: bool,
     versions: tuple[int, ...],
     repetitions: int,
@@ -218,13 +222,76 @@ def compare_command(
         workloads.make_workload(
             workload, scale, seed, roam=roam, locking=level != "SNAPSHOT"
         ),
-        Plan(names, clients, seconds, warmup, rounds, processes, distance, level),
+        Plan(
+            *(names, clients, seconds, warmup, rounds, processes, distance, level),
+            history=history,
+        ),
         directory,
         as_json,
     )
     if plot and pyplot:
         report.plot_comparison(result, pyplot, plot)
     _exit(result.failures)
+
+
+@main.command("past")
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice([n for n in targets.NAMES if targets.baseline_of(n)])),
+    default="duckdb+tique",
+    show_default=True,
+)
+@click.option("--warehouses", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option(
+    "--changes",
+    type=CommaList(click.IntRange(min=1)),
+    default="10000,100000",
+    show_default=True,
+    help="How many versions were folded since the version that is asked for.",
+)
+@click.option("--repetitions", type=click.IntRange(min=1), default=7, show_default=True)
+@click.option(
+    "--queries", type=CommaList(click.Choice(list(QUERIES))), default=",".join(QUERIES)
+)
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def past_command(
+    names: tuple[str, ...],
+    warehouses: int,
+    changes: tuple[int, ...],
+    repetitions: int,
+    queries: tuple[str, ...],
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Time CH-benCHmark's queries as of a past version, and now."""
+    from benchmarks.ch.past import measure_past
+
+    failures = []
+    for name in names:
+        with report.progress() as tell:
+            found = measure_past(
+                ChWorkload(Scale(warehouses, districts, customers, items), seed),
+                directory,
+                target=name,
+                changes=changes,
+                repetitions=repetitions,
+                queries=queries,
+                progress=tell,
+            )
+        if as_json:
+            click.echo(report.as_json(found))
+        else:
+            report.print_past(found, report.stdout())
+        failures += found.failures
+    _exit(failures)
 
 
 @main.command("hybrid")

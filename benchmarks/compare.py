@@ -33,6 +33,7 @@ class Plan:
     processes: int = 0
     distance: float = 0.0
     level: str = "SNAPSHOT"
+    history: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ def compare(
                     processes=plan.processes,
                     distance=plan.distance,
                     level=plan.level,
+                    history=plan.history,
                 )
                 results.setdefault((name, clients), []).append(found)
                 failures += [f"{where}: {failure}" for failure in found.failures]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from benchmarks.ablation import Variant
     from benchmarks.ch.hybrid import Hybrid
     from benchmarks.ch.measure import Analytics
+    from benchmarks.ch.past import Past
     from benchmarks.compare import Comparison, Ratio, Summary
     from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
@@ -291,6 +292,32 @@ def print_analytics(result: Analytics, console: Console) -> None:
             )
         console.print(table)
         mean, worst, ratio = result.ratios(versions)
+        console.print(
+            f"geometric mean of the ratios {mean:.2f}, the worst {ratio:.2f} ({worst})"
+        )
+    print_failures(result.failures, console)
+
+
+def print_past(result: Past, console: Console) -> None:
+    """Print CH-benCHmark's queries as of a past version against those of now."""
+    console.print(environment_line(result.environment))
+    for changes in dict.fromkeys(each.changes for each in result.results):
+        table = Table(
+            title=f"{result.target}, {result.workload}, {changes:,} versions folded since,"
+            f" median of {result.repetitions} (lowest–highest)"  # noqa: RUF001
+        )
+        table.add_column("query")
+        for heading in ("past ms", "now ms", "ratio"):
+            table.add_column(heading, justify="right")
+        for each in result.of(changes):
+            table.add_row(
+                each.query,
+                each.past_ms.shown(),
+                each.now_ms.shown(),
+                f"{each.ratio:.2f}",
+            )
+        console.print(table)
+        mean, worst, ratio = result.ratios(changes)
         console.print(
             f"geometric mean of the ratios {mean:.2f}, the worst {ratio:.2f} ({worst})"
         )

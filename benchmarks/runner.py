@@ -87,6 +87,7 @@ def run_round(
     processes: int = 0,
     distance: float = 0.0,
     level: str = "SNAPSHOT",
+    history: str | None = None,
     afterwards: Callable[[Connection], None] | None = None,
 ) -> Round:
     """Run one round on a copy of a loaded database and check the database afterwards.
@@ -109,11 +110,14 @@ def run_round(
         The target's, see there.
     level : str
         The isolation level of the clients.
+    history : str, optional
+        The retention of all tables' histories, where the target is one with tique.
     afterwards : callable, optional
         Takes a connection when the clients have ended.
     """
     target.distance = distance
     target.level = level
+    target.history = history
     with scratch_directory(database.parent) as directory:
         try:
             target.prepare(durable_copy(database, directory))

@@ -138,7 +138,7 @@ def measure_queries(
         for name, options in ((target, {"checkpoint": "manual"}), (baseline, {})):
             folder = scratch / name
             folder.mkdir()
-            sides.append(_Side(target_class(name)(**options), workload))
+            sides.append(Side(target_class(name)(**options), workload))
             sides[-1].open(durable_copy(database, folder))
         ours, theirs = sides
         for number in versions:
@@ -158,7 +158,7 @@ def measure_queries(
     )
 
 
-class _Side:
+class Side:
     """A target with its database, one client of TPC-C, and an analyst."""
 
     def __init__(self, target: Target, workload: ChWorkload) -> None:
@@ -194,6 +194,18 @@ class _Side:
             self.run(_BATCH)
         return self.transactions
 
+    def make(self, versions: int) -> int:
+        """The same; return how many recent versions there are."""
+        self.run_until(versions)
+        return self._versions()
+
+    def answer(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask a query in a transaction of its own; return its rows."""
+        self.cursor.execute(sql)
+        rows = self.cursor.fetchall()
+        self.connection.commit()
+        return rows
+
     def _versions(self) -> int:
         status = self.connection.status()  # type: ignore[attr-defined]
         return sum(table.cached_rows for table in status.tables)
@@ -205,24 +217,24 @@ class _Side:
 
 
 def _time(
-    query: str, versions: int, repetitions: int, ours: _Side, theirs: _Side
+    query: str, versions: int, repetitions: int, ours: Side, theirs: Side
 ) -> tuple[QueryResult, list[str]]:
     sql = QUERIES[query]
     start = perf_counter()
-    our_answer = _answer(ours, sql)
+    our_answer = ours.answer(sql)
     first = 1000 * (perf_counter() - start)
-    their_answer = _answer(theirs, sql)
+    their_answer = theirs.answer(sql)
     times: tuple[list[float], list[float]] = ([], [])
     sides = ((ours, times[0]), (theirs, times[1]))
     for repetition in range(repetitions):
         for side, taken in sides if repetition % 2 else sides[::-1]:
             start = perf_counter()
-            _answer(side, sql)
+            side.answer(sql)
             taken.append(1000 * (perf_counter() - start))
     mine, native = spread(times[0]), spread(times[1])
     ratio = mine.median / native.median
     result = QueryResult(query, versions, len(our_answer), first, mine, native, ratio)
-    if _comparable(our_answer) == _comparable(their_answer):
+    if comparable(our_answer) == comparable(their_answer):
         return result, []
     return result, [
         f"{query} with {versions} versions: {len(our_answer)} rows through tique, "
@@ -230,15 +242,8 @@ def _time(
     ]
 
 
-def _answer(side: _Side, sql: str) -> list[tuple[Any, ...]]:
-    side.cursor.execute(sql)
-    rows = side.cursor.fetchall()
-    side.connection.commit()
-    return rows
-
-
-def _comparable(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
-    """Rows in one order: that of equal ones is the engine's to choose."""
+def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+    """Return rows as text in one order: that of equal ones is the engine's to choose."""
     return sorted(tuple(map(_shown, row)) for row in rows)
 
 

@@ -71,6 +71,9 @@ class Target(ABC):
     level: str = "SNAPSHOT"
     """The isolation level of its connections; set before `connect`."""
 
+    history: str | None = None
+    """The retention of all tables' histories, with tique; set before `prepare`."""
+
     conflicts: tuple[type[Exception], ...]
     """Exceptions that mean: lost to a concurrent transaction, try again."""
 

@@ -50,6 +50,8 @@ class TiqueDuckDBTarget(Target):
         self._observe()
 
     def _observe(self) -> None:
+        if self.history is not None:
+            self._options["history"] = self.history
         self._observer = tique.connect(self._url, **self._options)
         self._first_count = self._observer.info.engine_statements
 
