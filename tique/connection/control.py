@@ -75,6 +75,8 @@ class Controls:
                 "SET TRANSACTION must come before the transaction's first statement",
                 sqlstate="25001",
             )
+        if control.as_of is not None:
+            raise errors.NotSupportedError("AS OF is not supported yet")
         if control.isolation is not None:
             self.isolation = IsolationLevel.parse(control.isolation)
         if control.read_only is not None:

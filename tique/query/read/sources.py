@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tique import errors
 from tique.query.read.forms import Choice, Form
 from tique.query.read.group_rows import GroupRows, may_match
 from tique.store.rows import lacks
@@ -173,6 +174,8 @@ class Source:
         in_storage: bool = False,
     ) -> tuple[str, ...]:
         """Queries that together return the reference's rows in the snapshot."""
+        if self.reference.past is not None:
+            raise errors.NotSupportedError("AT (time travel) is not supported yet")
         transaction.see_table(self.table)
         if in_storage:
             self._note_in_storage(transaction)

@@ -325,7 +325,10 @@ def plan_body(header: Header, catalog: Catalog) -> Select:
     check_hidden(source, catalog)
     if source.parse().find(*DESCRIPTIONS) is not None:
         raise source.unsupported("DESCRIBE in a view", source.start)
-    return plan_query(source, catalog)
+    select = plan_query(source, catalog)
+    if any(reference.past for reference in select.references):
+        raise source.unsupported("AT (time travel) in a view", source.start)
+    return select
 
 
 def _bare_names(header: Header, select: Select, catalog: Catalog) -> frozenset[str]:
