@@ -175,6 +175,9 @@ class Execution:
             database.sequencer.end(self.transaction.txid)
             database.transactions.pop(self.transaction.txid, None)
             database.locks.abandon(self.transaction.txid)
+            held = self.transaction.held
+            if held is not None and held.aside is not None:
+                database.leave(held.aside)
         self.temporaries.forget()
         database.abandon(self.session, self.migration)
 
@@ -479,13 +482,18 @@ class Execution:
         transaction = self.transaction
         if transaction is None:
             transaction = self.begin()
-        elif transaction.has_failed:
+        elif transaction.has_failed or transaction.is_held:
             transaction.expect_sound()
         transaction.lock_timeout = self.lock_timeout
         commits = self.commits_each
         migrates = transaction.migration is not None or (
             statement.defines and (self._defines_within or statement.is_held)
         )
+        if transaction.is_held and (migrates or statement.defines):
+            raise errors.SerializationError(
+                "the snapshot of this transaction was handed to the engine, and DDL needs "
+                "one of now: run it in a transaction that begins with it"
+            )
         if migrates:
             migration = transaction.migration or self._migrate(transaction)
             run = partial(migration.run, run, defines=statement.defines)
@@ -619,7 +627,10 @@ class Execution:
         committed = has_lost = False
         own = self.temporaries.withdraw(transaction) if self.temporaries else {}
         try:
-            transaction.expect_sound()
+            if transaction.has_failed or transaction.has_writes or own:
+                transaction.expect_sound()
+            with translating():
+                transaction.let_go()
             if transaction.has_writes or transaction.migration is not None:
                 if transaction.deferred:
                     with translating():

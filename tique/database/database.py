@@ -311,7 +311,10 @@ class Database:
             self.committer.settle()
         with closing(self.engine.session()) as session:
             # Active transactions are asked for first: a commit after that is found.
-            active = any(entry.txid == txid for entry in self.sequencer.active())
+            # (One whose snapshot the engine keeps is no longer the sequencer's.)
+            active = txid in self.transactions or any(
+                entry.txid == txid for entry in self.sequencer.active()
+            )
             others, last_epoch = self.timeline.epochs()
             cts = self.engine.find_commit(session, txid)
             if cts is not None:

@@ -106,6 +106,8 @@ class DDLTransaction(Transaction):
 
     def rollback_to(self, name: str) -> int:
         """Undo the statements after the savepoint, which stays; its sequence number."""
+        if self.held is not None:
+            self.held.expect_kept()
         position = self._find_savepoint(name)
         savepoint = self.savepoints[position]
         sequence = savepoint.sequence

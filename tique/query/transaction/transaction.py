@@ -17,6 +17,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.read.keyed_rows import KeyedRows
 from tique.query.transaction.constraint_modes import ConstraintModes
+from tique.query.transaction.held import Held
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.writes.references import References
@@ -90,7 +91,7 @@ class _StatementScope:
     ) -> None:
         transaction = self._transaction
         try:
-            if kind is not None and not transaction.has_run_ddl:
+            if kind is not None and transaction.goes_on():
                 # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
                 # Staged rows went with a connection that is lost: a later use of them
                 # fails. The error to raise is the statement's own.
@@ -160,6 +161,8 @@ class Transaction(KeyedRows):
     """Whether its statement is fenced (:mod:`tique.query.read.fences`)."""
     is_single = False
     """Whether it is a statement in autocommit, which is run again if it loses."""
+    held: Held | None = None
+    """The engine transaction that keeps its snapshot, if there is one."""
     has_failed = False
     """Whether a statement was cut short: it is not known what it has left behind."""
 
@@ -261,9 +264,43 @@ class Transaction(KeyedRows):
         """Whether there is anything to commit, but to temporary tables."""
         return any(bool(w) and not w.table.is_temporary for w in self.writes.values())
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the engine keeps its snapshot (:mod:`tique.query.transaction.held`)."""
+        return self.held is not None
+
+    def hold(self) -> None:
+        """Have the engine keep its snapshot, so that λ may pass it; idempotent.
+
+        Raises
+        ------
+        EngineError
+            The engine transaction could not be begun: the snapshot is kept as before.
+        """
+        if self.held is None:
+            self.held = Held(self)
+            if self.has_one_snapshot:
+                self.timeline.end(self.txid)
+
+    def let_go(self) -> None:
+        """End the engine transaction that keeps its snapshot, if there is one.
+
+        Raises
+        ------
+        EngineError
+            It could not be committed.
+        """
+        held = self.held
+        if held is not None:
+            held.end()
+            self.held = None
+
     def end(self) -> None:
         """Leave the set of active snapshots, give locks back, drop staged rows; idempotent."""
         self.timeline.end(self.txid)
+        with suppress(EngineError):
+            # The outcome stands, whatever becomes of it.
+            self.let_go()
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
@@ -289,6 +326,10 @@ class Transaction(KeyedRows):
         """Whether its next attempt, once it has lost, has a turn; or it waits in a queue."""
         return self.has_one_snapshot or self.is_single
 
+    def goes_on(self) -> bool:
+        """Whether a statement that fails can be taken back by itself."""
+        return not self.has_run_ddl and (self.held is None or self.held.is_kept())
+
     def statement(self) -> _StatementScope:
         """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
         return _StatementScope(self)
@@ -297,6 +338,7 @@ class Transaction(KeyedRows):
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is _READ_COMMITTED:
             if not self._is_first_statement and not self.has_run_ddl:
+                self.let_go()
                 # Certification needs the versions that are newer than the snapshots of
                 # its writes: λ must not pass these (P3).
                 keeps = self.has_writes
@@ -306,7 +348,7 @@ class Transaction(KeyedRows):
 
     def renew(self) -> bool:
         """Take a new snapshot if nothing was read or written; whether that is so."""
-        if self.touched or self.has_writes:
+        if self.touched or self.has_writes or self.is_held:
             return False
         self.sts = self.timeline.refresh(self.txid)
         return True
@@ -343,8 +385,10 @@ class Transaction(KeyedRows):
         Raises
         ------
         OperationalError
-            One was (SQLSTATE 25P02).
+            One was, or the engine has given its snapshot up (SQLSTATE 25P02).
         """
+        if self.held is not None:
+            self.held.expect_kept()
         if self.has_failed:
             raise errors.OperationalError(
                 "a statement of this transaction was cancelled, and it is not known "
@@ -439,7 +483,7 @@ class Transaction(KeyedRows):
                 "transaction began; run that again",
                 table=table.qualified_name,
             )
-        return versions
+        return versions if self.held is None else self.held.versions(table, versions)
 
     @override
     def prepare_scan(self, table: Table) -> TableWrites | None:
