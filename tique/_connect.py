@@ -38,6 +38,7 @@ class Options(TypedDict, total=False):
     uncommitted_fold_rows: int | None
     retention: float
     lease: float
+    history: str | None
 
 
 class ConnectionOptions(Options, total=False):

@@ -385,7 +385,12 @@ class Checkpointer:
     def _fold_batches(self, versions: TableVersions, stable: int) -> None:
         table, engine = versions.table, self._engine
         session = self._usable_session()
-        from_memory = not table.is_keyless and self._catalog.buffers(table)
+        # Before-images are made where the versions meet storage's rows.
+        from_memory = (
+            table.history is None
+            and not table.is_keyless
+            and self._catalog.buffers(table)
+        )
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)

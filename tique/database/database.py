@@ -173,6 +173,7 @@ class Database:
             self.committer,
             self.checkpointer,
             self.transactions,
+            settings.history,
         )
         self.changes = changes
         self.ddl = DDL(changes)

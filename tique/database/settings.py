@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from tique import errors
+from tique.history.retention import Retention
 from tique.store.policy import CachePolicy
 
 _FOLD_ROWS = 50_000
@@ -48,6 +49,9 @@ class Settings:
     lease : float
         Seconds for which a process may be silent until the others that share the
         database give it up; at least 0.5.
+    history : str or None
+        How far back tables can be read (:class:`tique.history.retention.Retention`), if
+        they have no retention of their own; None: they are kept as they are alone.
     """
 
     certifier: str = "memory"
@@ -59,6 +63,7 @@ class Settings:
     uncommitted_fold_rows: int | None = field(default_factory=lambda: _FOLD_ROWS)
     retention: float = 3600.0
     lease: float = 6.0
+    history: str | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -72,15 +77,17 @@ class Settings:
                 )
         for name, value in vars(self).items():
             default = type(self).__dataclass_fields__[name].default
-            if not isinstance(default, str) and not isinstance(
-                value, int | float | None
-            ):
+            is_text = isinstance(default, str) or name == "history"
+            if not is_text and not isinstance(value, int | float | None):
                 raise errors.InterfaceError(f"{name}={value!r} is not a number")
         if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
             raise errors.InterfaceError(
                 f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
                 f"{_LONGEST_LEASE} seconds"
             )
+
+        if self.history is not None:
+            Retention.parse(self.history)
 
     def policy(self) -> CachePolicy:
         """What of storage is kept in memory."""

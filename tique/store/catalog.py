@@ -364,6 +364,8 @@ class ManagedCatalog:
     def _known_or_new(self, table: Table) -> TableVersions:
         known = self._versions.get(table.id)
         if known is not None and known.table.fault == table.fault:
+            # A number may lose its history, and never gets one.
+            known.table = replace(known.table, history=table.history)
             return known
         found = self._new_versions(table, self._cache, self._engine.shared)
         # Its versions are in the log, as for a table that recovery could not bring

@@ -181,6 +181,7 @@ class ServerEngine(Engine[SessionT]):
         folding = self._folding
 
         def write() -> None:
+            self._keep_images(session, table, until, appended=appended)
             if table.is_keyless:
                 folding.fold_keyless(session, table, until)
             else:
