@@ -7,6 +7,7 @@ differs between engines is a method there or a flag in :class:`Capabilities`.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol
@@ -605,6 +606,10 @@ class Engine(ABC, Generic[SessionT]):
 
         The outcomes of their transactions are kept for ``retention`` seconds.
         """
+
+    def clock(self, session: SessionT) -> int:
+        """The time by the clock that commits get their times from, in microseconds."""
+        return time.time_ns() // 1000
 
     def forgotten_until(self, session: SessionT) -> int:
         """The greatest txid whose commit record was pruned; 0 if none was."""

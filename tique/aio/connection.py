@@ -19,6 +19,7 @@ from tique.rows import RowFactory, TupleRow, tuple_row
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
     from types import TracebackType
 
     from tique._connect import ConnectionOptions
@@ -159,6 +160,10 @@ class AsyncConnection(Generic[RowT]):
         """The open transaction's id, for :meth:`outcome`."""
         return self._connection.txid
 
+    async def version(self) -> int:
+        """The version that is read (:attr:`tique.Connection.version`)."""
+        return await self._worker.run(lambda: self._connection.version)
+
     @property
     def info(self) -> ConnectionInfo:
         """Figures for operators and benchmarks."""
@@ -274,6 +279,7 @@ class AsyncConnection(Generic[RowT]):
         force_rollback: bool = False,
         *,
         priority: bool = False,
+        as_of: int | datetime | None = None,
     ) -> AsyncIterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
@@ -282,12 +288,12 @@ class AsyncConnection(Generic[RowT]):
 
         Parameters
         ----------
-        savepoint_name, force_rollback, priority
+        savepoint_name, force_rollback, priority, as_of
             As for :meth:`tique.Connection.transaction`.
         """
         block = ExitStack()
         entered = self._connection.transaction(
-            savepoint_name, force_rollback, priority=priority
+            savepoint_name, force_rollback, priority=priority, as_of=as_of
         )
         enter = partial(block.enter_context, entered)
         try:

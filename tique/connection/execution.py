@@ -41,6 +41,7 @@ from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
+from tique.query.read.past import point_at
 from tique.query.transaction.contested import reacquire_turn
 from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.query.transaction.isolation import IsolationLevel
@@ -267,6 +268,19 @@ class Execution:
             self.sessions.is_read_only = value
             self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
 
+    def version(self) -> int:
+        """The version that the open transaction reads; else the newest one."""
+        with self.guarded():
+            if self.transaction is None and self.controls.is_explicit:
+                self.begin()
+            transaction = self.transaction
+            if transaction is not None:
+                past = transaction.past
+                return transaction.sts if past is None else past.version
+            self.database.make_ready()
+            self.database.timeline.catch_up()
+            return self.database.timeline.position().sts
+
     def newest_catalog(self) -> ManagedCatalog:
         """The definitions that the open transaction sees, or the next one."""
         with self.guarded():
@@ -337,9 +351,8 @@ class Execution:
 
     def _run_blindly(self, query: str, parameters: Any) -> Outcome | None:
         """Run a statement that need not ask for a snapshot; None: it has to."""
-        isolation = self.controls.isolation or self.isolation
         if (
-            isolation is not IsolationLevel.SNAPSHOT
+            self.controls.level is not IsolationLevel.SNAPSHOT
             or not self._options.merges
             or self.transaction is not None
         ):
@@ -357,7 +370,7 @@ class Execution:
     def _run_other(self, plan: object, bound: Sequence[Any]) -> Outcome:
         """Run a statement about transactions or the session."""
         if isinstance(plan, TransactionControl):
-            self.controls.run(plan)
+            self.controls.run(plan, bound)
             return Outcome()
         assert isinstance(plan, SessionPlan)
         if self.transaction is not None:
@@ -568,7 +581,7 @@ class Execution:
             database.alterations,
             self.temporaries,
             session,
-            self.controls.isolation or self.isolation,
+            self.controls.level,
             locks=database.locks,
             certifier=database.certifier,
             uncommitted=database.uncommitted,
@@ -585,8 +598,12 @@ class Execution:
         if self.contender.begin():
             database.commits.note_retry()
         if planned_at is None:
+            as_of = self.controls.as_of
             try:
                 reacquire_turn(transaction)
+                if as_of is not None:
+                    with translating():
+                        transaction.past = point_at(transaction, as_of)
             except BaseException:
                 self.end()
                 raise

@@ -81,7 +81,7 @@ class Retention:
         found = set()
         latest = None
         ahead = list(reversed(moments))
-        for place in sorted(set(self._places(now))):
+        for place in sorted(set(self.places(now))):
             while ahead and ahead[-1][1] <= place:
                 cts, _ = ahead.pop()
                 latest = cts if latest is None else max(latest, cts)
@@ -89,8 +89,8 @@ class Retention:
                 found.add(latest)
         return sorted(found)
 
-    def _places(self, now: int) -> Iterator[int]:
-        """The full hours and days whose states can be asked for, before the first term."""
+    def places(self, now: int) -> Iterator[int]:
+        """Yield the full hours and days that can be asked for, before the first term."""
         for step, term in self.tiers:
             oldest, newest = (now // 10**6 - length for length in (term, self.first))
             for place in range(oldest // step + 1, newest // step + 1):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tique_rewriter.errors import NotAPoint
 from tique_rewriter.plans.plan import Literal
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ _WANTED = {
 }
 
 
-class NotAPointError(ValueError):
-    """A value that is neither a version nor a time."""
-
-
 @dataclass(frozen=True)
 class Past:
     """A point of the past; without a ``kind`` its value says which one it is."""
@@ -39,7 +36,7 @@ class Past:
 
         Raises
         ------
-        NotAPointError
+        NotAPoint
             The value is none.
         """
         operand = self.operand
@@ -53,7 +50,7 @@ def as_point(value: object, kind: str = "") -> int | datetime:
 
     Raises
     ------
-    NotAPointError
+    NotAPoint
         It is none, or not of this kind.
     """
     if isinstance(value, int) and not isinstance(value, bool) and kind != TIMESTAMP:
@@ -62,14 +59,14 @@ def as_point(value: object, kind: str = "") -> int | datetime:
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
-            raise NotAPointError(
+            raise NotAPoint(
                 "the text is no time: write '2026-11-29 10:00:00+00'"
             ) from None
     if isinstance(value, datetime) and kind != VERSION:
         if value.utcoffset() is None:
-            raise NotAPointError(
+            raise NotAPoint(
                 "the time says no time zone: write '2026-11-29 10:00:00+00', or give "
                 "a datetime with tzinfo"
             )
         return value
-    raise NotAPointError(_WANTED[kind])
+    raise NotAPoint(_WANTED[kind])

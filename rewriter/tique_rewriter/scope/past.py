@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.plans.past import TIMESTAMP, VERSION, NotAPointError, Past, as_point
+from tique_rewriter.errors import NotAPoint
+from tique_rewriter.plans.past import TIMESTAMP, VERSION, Past, as_point
 from tique_rewriter.plans.plan import Literal, Parameter
 from tique_rewriter.text.cursor import Cursor
 from tique_rewriter.text.source import Mark
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tique_rewriter.errors import UnsupportedSQL
-    from tique_rewriter.plans.plan import Operand
+    from tique_rewriter.plans.plan import Operand, Plan
     from tique_rewriter.scope.reads import Read
     from tique_rewriter.text.source import Source, Word
 
@@ -103,8 +104,8 @@ def read_point(cursor: Cursor, kind: str = "") -> Past:
     if isinstance(past.operand, Literal):
         try:
             as_point(past.operand.value, past.kind)
-        except NotAPointError as error:
-            raise cursor.source.syntax(str(error), start) from None
+        except NotAPoint as error:
+            raise cursor.source.error(NotAPoint, error.message, start) from None
     return past
 
 
@@ -137,6 +138,18 @@ def past_marks(read: Read, words: Sequence[Word]) -> Iterator[Mark]:
         given = f"CAST(${operand.number} AS TEXT) IS NOT NULL"
         yield Mark(start, start, "(SELECT * FROM ")
         yield Mark(end, end, f"{inner} WHERE {given}){outer}")
+
+
+def expect_present(source: Source, plan: Plan, where: str) -> None:
+    """Refuse a query of the past.
+
+    Raises
+    ------
+    UnsupportedSQL
+        It reads a table as of the past; ``where`` it stands.
+    """
+    if any(reference.past for reference in plan.references):
+        raise _refusal(source, where)
 
 
 def check_past(source: Source, tree: exp.Expr, reads: Sequence[Read]) -> None:

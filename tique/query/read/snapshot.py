@@ -177,9 +177,15 @@ class _ViewSource(Source):
         in_storage: bool = False,
     ) -> tuple[str, ...]:
         transaction.touched.add(self.table.id)
-        (sql,), _ = self._query.fill(
-            transaction, (), self._view.select.text, in_storage=in_storage
-        )
+        around = transaction.past
+        if self.reference.past is not None:
+            transaction.past = self.point(transaction, parameters)
+        try:
+            (sql,), _ = self._query.fill(
+                transaction, (), self._view.select.text, in_storage=in_storage
+            )
+        finally:
+            transaction.past = around
         return (self._named(transaction, sql),)
 
     @override

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tique.commit.lock_keys import LockKey
     from tique.commit.locks import Locks
     from tique.commit.turns import Contender
+    from tique.history.moments import Point
     from tique.query.read.forms import Choice
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -161,6 +162,8 @@ class Transaction(KeyedRows):
     """Whether its statement is fenced (:mod:`tique.query.read.fences`)."""
     is_single = False
     """Whether it is a statement in autocommit, which is run again if it loses."""
+    past: Point | None = None
+    """The point of the past that its statements read, if it is AS OF one."""
     held: Held | None = None
     """The engine transaction that keeps its snapshot, if there is one."""
     has_failed = False

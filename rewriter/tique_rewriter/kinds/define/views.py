@@ -28,6 +28,7 @@ from tique_rewriter.safety.token_checks import OF_SEQUENCES
 from tique_rewriter.schema import Table
 from tique_rewriter.scope.catalog import Catalog
 from tique_rewriter.scope.descriptions import DESCRIPTIONS
+from tique_rewriter.scope.past import expect_present
 from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
@@ -326,8 +327,7 @@ def plan_body(header: Header, catalog: Catalog) -> Select:
     if source.parse().find(*DESCRIPTIONS) is not None:
         raise source.unsupported("DESCRIBE in a view", source.start)
     select = plan_query(source, catalog)
-    if any(reference.past for reference in select.references):
-        raise source.unsupported("AT (time travel) in a view", source.start)
+    expect_present(source, select, "in a view")
     return select
 
 
