@@ -6,6 +6,8 @@ import pytest
 
 import tique
 from tests.portable import numbers
+from tique.query.write import changes
+from tique.store import kept_keys
 
 ROWS = 200
 QUERIES = (
@@ -19,7 +21,9 @@ QUERIES = (
 
 
 @pytest.fixture
-def writer(engine):
+def writer(engine, monkeypatch):
+    # A hundred rows are staged.
+    monkeypatch.setattr(changes, "BUFFERED_ROWS", 50)
     opened = engine.connect(checkpoint="manual", uncommitted_fold_rows=None)
     opened.execute(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note VARCHAR(20) NOT NULL)"
@@ -60,6 +64,11 @@ def change(writer, since=0):
     writer.execute("UPDATE t SET v = v - 1")
     writer.commit()
     writer.checkpoint()
+
+
+def commit(connection, statement, *parameters):
+    connection.execute(statement, parameters)
+    connection.commit()
 
 
 def is_empty(connection):
@@ -182,3 +191,131 @@ def test_ddl_beside_and_within(engine, writer):
         old.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
     old.rollback()
     assert old.execute("SELECT id FROM fresh").fetchall() == [(1,)]
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("certifier", ["memory", "query"])
+def test_folded_keys_are_certified(engine, certifier):
+    """P3: a row that was changed and folded since the snapshot is a conflict, no other is."""
+    writer = engine.connect(checkpoint="manual", certifier=certifier)
+    writer.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, u INTEGER UNIQUE)"
+    )
+    writer.execute("INSERT INTO t VALUES (1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 0, 4)")
+    writer.commit()
+    statements = {
+        "UPDATE t SET v = v + 1 WHERE id = 1": False,
+        "DELETE FROM t WHERE id = 2": False,
+        "INSERT INTO t VALUES (7, 0, 7)": False,
+        "INSERT INTO t VALUES (8, 0, 6)": False,
+        "SELECT id FROM t WHERE id = 1 FOR UPDATE": False,
+        "UPDATE t SET v = v + 1 WHERE id = 3": True,
+        "INSERT INTO t VALUES (9, 0, 9)": True,
+    }
+    for statement, wins in statements.items():
+        old = engine.connect()
+        old.execute("SELECT * FROM t WHERE id = 1")
+        hold(old)
+        writer.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+        writer.execute("UPDATE t SET v = v + 1 WHERE id = 2")
+        writer.execute("DELETE FROM t WHERE id >= 5")
+        writer.commit()
+        writer.execute("INSERT INTO t VALUES (5, 0, 6), (7, 0, 7)")
+        writer.commit()
+        writer.checkpoint()
+        assert is_empty(writer)
+        if wins:
+            commit(old, statement)
+        else:
+            with pytest.raises(tique.SerializationError):
+                commit(old, statement)
+        old.close()
+        writer.execute("DELETE FROM t WHERE id >= 5")
+        writer.commit()
+    writer.checkpoint()
+
+
+@pytest.mark.every_engine
+def test_staged_writes(engine, writer):
+    """P3: rows in bulk are certified by folded keys, too; of copies there are none."""
+    many = f"INSERT INTO t SELECT number + %s, 0, '' FROM {numbers(ROWS)}"
+    for folds in (False, True):
+        for key, statement in (
+            (6000, many),
+            (7000, many),
+            (0, "DELETE FROM log WHERE n = 2 AND n > %s"),
+        ):
+            writer.execute("DELETE FROM t WHERE id >= 5000")
+            writer.commit()
+            old = engine.connect()
+            old.execute("SELECT count(*) FROM t, log")
+            hold(old)
+            writer.execute("INSERT INTO t VALUES (6010, 0, '')")
+            writer.execute("INSERT INTO log VALUES (5)")
+            writer.commit()
+            if folds:
+                writer.checkpoint()
+            if key == 7000 or (key == 0 and not folds):
+                commit(old, statement, key)
+            else:
+                reason = "committed first" if key else "too old"
+                with pytest.raises(tique.SerializationError, match=reason):
+                    commit(old, statement, key)
+            old.close()
+            writer.execute("INSERT INTO log VALUES (2)")
+            writer.commit()
+            writer.checkpoint()
+
+
+@pytest.mark.every_engine
+def test_references_to_what_was_folded(engine):
+    """P9: a parent that is gone, and a child that came, since the snapshot."""
+    writer = engine.connect(checkpoint="manual")
+    writer.execute("CREATE TABLE p (id INTEGER PRIMARY KEY)")
+    writer.execute("CREATE TABLE c (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p)")
+    writer.execute("INSERT INTO p VALUES (1), (2)")
+    writer.commit()
+    for theirs, mine in (
+        ("DELETE FROM p WHERE id = 1", "INSERT INTO c VALUES (1, 1)"),
+        ("INSERT INTO c VALUES (2, 2)", "DELETE FROM p WHERE id = 2"),
+    ):
+        old = engine.connect()
+        old.execute("SELECT * FROM p, c")
+        hold(old)
+        writer.execute(theirs)
+        writer.commit()
+        writer.checkpoint()
+        with pytest.raises(tique.SerializationError):
+            commit(old, mine)
+        old.close()
+
+
+@pytest.mark.every_engine
+def test_the_keys_are_bounded(engine, writer, monkeypatch):
+    """P3: beyond the bound the next write is told so; reads go on, and READ ONLY keeps none."""
+    monkeypatch.setattr(kept_keys, "MOST_KEYS", 32)
+    old, reader = engine.connect(), engine.connect()
+    reader.read_only = True
+    before = ask(old)
+    assert ask(reader) == before
+    hold(reader)
+    change(writer)
+    kept = writer._database.catalog.find_versions
+    number = next(t.id for t in writer._database.catalog if t.name == "t")
+    assert not any(kept(number)._kept._commits)
+    hold(old)
+    for first in range(3):
+        writer.execute("UPDATE t SET v = v + 1 WHERE id BETWEEN 100 AND 120")
+        writer.commit()
+        writer.execute(
+            "UPDATE t SET v = v + 1 WHERE id BETWEEN %s AND 190", (170 - first,)
+        )
+        writer.commit()
+        writer.checkpoint()
+    assert 0 < max(map(len, kept(number)._kept._commits)) <= 32
+    assert ask(reader) == before
+    with pytest.raises(tique.SerializationError, match="too old to write to"):
+        old.execute("INSERT INTO t VALUES (9000, 1, 'x')")
+    old.rollback()
+    writer.checkpoint()
+    assert not any(kept(number)._kept._commits)

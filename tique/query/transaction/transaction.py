@@ -20,6 +20,7 @@ from tique.query.transaction.constraint_modes import ConstraintModes
 from tique.query.transaction.held import Held
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
+from tique.store.kept_keys import too_old
 from tique.writes.references import References
 from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
@@ -280,7 +281,16 @@ class Transaction(KeyedRows):
         if self.held is None:
             self.held = Held(self)
             if self.has_one_snapshot:
+                # Folds keep what a commit is certified by, before they may pass it.
+                if not self.read_only:
+                    self.catalog.long_writers[self.txid] = self.sts
+                    self.merges = False
                 self.timeline.end(self.txid)
+
+    @property
+    def apart(self) -> Session:
+        """A session for what is not to be seen in the snapshot that the engine keeps."""
+        return (self.held and self.held.aside) or self.session
 
     def let_go(self) -> None:
         """End the engine transaction that keeps its snapshot, if there is one.
@@ -301,6 +311,7 @@ class Transaction(KeyedRows):
         with suppress(EngineError):
             # The outcome stands, whatever becomes of it.
             self.let_go()
+        self.catalog.long_writers.pop(self.txid, None)
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
@@ -515,6 +526,12 @@ class Transaction(KeyedRows):
                 sqlstate="25006",
             )
         self.touched.add(table.id)
+        if (
+            self.is_held
+            and not (table.is_temporary or table.is_keyless)
+            and self.catalog.versions(table).judges_since > self.sts
+        ):
+            raise too_old(table)
         writes = self.writes.get(table.id)
         if writes is None:
             writes = self.writes[table.id] = TableWrites(table)
