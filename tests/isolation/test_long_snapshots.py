@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import tique
 from tests.portable import numbers
 from tique.query.write import changes
 from tique.store import kept_keys
+from tique_backends.errors import EngineError, ErrorKind
 
 ROWS = 200
 QUERIES = (
@@ -319,3 +322,141 @@ def test_the_keys_are_bounded(engine, writer, monkeypatch):
     old.rollback()
     writer.checkpoint()
     assert not any(kept(number)._kept._commits)
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def watched(engine):
+    """A writer on a database whose snapshots are long after a moment."""
+    opened = engine.connect(checkpoint="manual", long_snapshot=0.05)
+    opened.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    opened.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(20_000)}")
+    opened.commit()
+    return opened
+
+
+def raise_all(writer):
+    writer.execute("UPDATE t SET v = v + 1")
+    writer.commit()
+
+
+@pytest.mark.every_engine
+def test_the_watcher_hands_over(engine, watched):
+    """P7: an idle transaction, one that is busy, but none that nothing waits for."""
+    idle, busy = engine.connect(), engine.connect()
+    total = "SELECT sum(v), count(*) FROM t"
+    before = idle.execute(total).fetchone()
+    assert busy.execute(total).fetchone() == before
+    time.sleep(0.7)
+    assert not idle._execution.transaction.is_held
+    raise_all(watched)
+    (oldest, *_), stable = watched.status().transactions, watched.status().stable
+    assert stable == oldest.sts
+    wait_until(lambda: idle._execution.transaction.is_held)
+    with busy._execution.lock:
+        # (A statement is under way.)
+        transaction = busy._execution.transaction
+        wait_until(lambda: transaction.is_held or transaction.is_long)
+    for _ in range(3):
+        raise_all(watched)
+        assert idle.execute(total).fetchone() == before
+        assert busy.execute(total).fetchone() == before
+    wait_until(lambda: busy._execution.transaction.is_held)
+    watched.checkpoint()
+    assert is_empty(watched)
+    found = {each.connection: each for each in watched.status().transactions}
+    each = found[idle.info.number]
+    assert each.is_held
+    assert each.age > 0.7
+    assert watched.outcome(each.txid) == "active"
+    assert idle.execute(total).fetchone() == before
+    idle.rollback()
+    assert idle.execute(total).fetchone() == (80_000, 20_000)
+
+
+@pytest.mark.every_engine
+def test_a_result_that_is_read_slowly(engine, watched):
+    """P1: it is read on; the snapshot is handed over when it is at its end."""
+    old = engine.connect()
+    cursor = old.execute("SELECT v FROM t")
+    rows = cursor.fetchmany(10)
+    raise_all(watched)
+    transaction = old._execution.transaction
+    wait_until(lambda: transaction.is_held or transaction.obstacle)
+    if engine.name != "monetdb":
+        assert "being read" in transaction.obstacle
+        assert "being read" in watched.status().transactions[0].obstacle
+    rows += cursor.fetchall()
+    assert rows == [(0,)] * 20_000
+    transaction.rests_until = 0
+    wait_until(lambda: transaction.is_held)
+    assert watched.status().transactions[0].obstacle is None
+    few = old.execute("SELECT v FROM t WHERE id < 5")
+    assert few.fetchmany(2) + few.fetchall() == [(0,)] * 5
+
+
+@pytest.mark.every_engine
+def test_few_rows_are_read_ahead(engine, watched):
+    """P1: rows of an open result, and of cursors, stay those of the query."""
+    old = engine.connect()
+    has_cursors = engine.name == "postgresql"
+    if has_cursors:
+        old.execute("DECLARE c CURSOR FOR SELECT id FROM t WHERE id < 9 ORDER BY id")
+        old.execute("FETCH 2 FROM c").fetchall()
+    few = old.execute("SELECT id, v FROM t WHERE id BETWEEN 1 AND 5000 ORDER BY id")
+    rows = few.fetchmany(3)
+    raise_all(watched)
+    transaction = old._execution.transaction
+    wait_until(lambda: transaction.is_held)
+    rows += few.fetchmany(2)
+    if has_cursors:
+        assert old.execute("FETCH 2 FROM c").fetchall() == [(2,), (3,)]
+    rows += few.fetchall()
+    assert rows == [(number, 0) for number in range(1, 5001)]
+
+
+@pytest.mark.every_engine
+def test_read_committed_is_not_held(engine, watched):
+    """P7: an idle one that has not written keeps λ back no more; one that has does."""
+    reader = engine.connect(isolation_level="READ COMMITTED")
+    writer = engine.connect(isolation_level="READ COMMITTED")
+    reader.execute("SELECT count(*) FROM t").fetchall()
+    reader.execute("SELECT count(*) FROM t").fetchall()
+    raise_all(watched)
+    wait_until(lambda: watched.checkpoint() is not None and is_empty(watched))
+    assert not reader._execution.transaction.is_held
+    writer.execute("UPDATE t SET v = 7 WHERE id = 3")
+    watched.execute("UPDATE t SET v = 7 WHERE id = 4")
+    watched.commit()
+    time.sleep(0.7)
+    watched.checkpoint()
+    assert not is_empty(watched)
+    writer.commit()
+
+
+@pytest.mark.every_engine
+def test_no_free_connection(engine, watched, monkeypatch):
+    """P6: the snapshot stays short, the status says why, and nothing else suffers."""
+    old = engine.connect()
+    before = old.execute("SELECT sum(v) FROM t").fetchone()
+    database = watched._database
+
+    def refuse():
+        raise EngineError(ErrorKind.OPERATIONAL, "sorry, too many clients", "53300")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database.engine, "session", refuse)
+        raise_all(watched)
+        transaction = old._execution.transaction
+        wait_until(lambda: transaction.obstacle)
+        assert "too many clients" in transaction.obstacle
+        assert old.execute("SELECT sum(v) FROM t").fetchone() == before
+    transaction.rests_until = 0
+    wait_until(lambda: transaction.is_held)
+    assert old.execute("SELECT sum(v) FROM t").fetchone() == before

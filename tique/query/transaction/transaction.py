@@ -164,6 +164,12 @@ class Transaction(KeyedRows):
     """Whether it is a statement in autocommit, which is run again if it loses."""
     held: Held | None = None
     """The engine transaction that keeps its snapshot, if there is one."""
+    is_long = False
+    """Whether its snapshot is to be handed to the engine before the next statement."""
+    obstacle: str | None = None
+    """Why that was not possible."""
+    rests_until = 0.0
+    """When it is tried again (:func:`time.monotonic`)."""
     has_failed = False
     """Whether a statement was cut short: it is not known what it has left behind."""
 
@@ -223,7 +229,8 @@ class Transaction(KeyedRows):
         """Its own merged rows that the current statement has looked at."""
         self._is_first_statement = True
         self.planned_at = planned_at
-        waited = 0.0 if begun is None else time.monotonic() - begun
+        self.began = time.monotonic()
+        waited = 0.0 if begun is None else self.began - begun
         self.txid, self.sts = timeline.begin(blindly=planned_at is not None)
         self._moment: int | None = None
         if planned_at is None:
@@ -270,8 +277,10 @@ class Transaction(KeyedRows):
         """Whether the engine keeps its snapshot (:mod:`tique.query.transaction.held`)."""
         return self.held is not None
 
-    def hold(self) -> None:
+    def hold(self, aside: Session | None = None) -> None:
         """Have the engine keep its snapshot, so that λ may pass it; idempotent.
+
+        ``aside`` is a session that it may have for itself.
 
         Raises
         ------
@@ -279,7 +288,8 @@ class Transaction(KeyedRows):
             The engine transaction could not be begun: the snapshot is kept as before.
         """
         if self.held is None:
-            self.held = Held(self)
+            self.held = Held(self, aside or self.engine.session())
+            self.obstacle = None
             if self.has_one_snapshot:
                 # Folds keep what a commit is certified by, before they may pass it.
                 if not self.read_only:
