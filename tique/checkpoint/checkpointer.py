@@ -301,6 +301,9 @@ class Checkpointer:
             for versions in tables
             if thorough or not self.obstacles.is_resting(versions.table)
         )
+        if not self._catalog.long_writers:
+            for versions in tables:
+                versions.forget_keys()
         session = self._usable_session()
         engine = self._engine
         is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
@@ -407,7 +410,7 @@ class Checkpointer:
                     except BaseException:
                         versions.forget_storage()
                         raise
-                    versions.folded(until)
+                    versions.folded(until, self._catalog.oldest_writer())
             else:
                 versions.drain(session)
                 engine.fold(
@@ -415,7 +418,7 @@ class Checkpointer:
                 )
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
-                    versions.folded(until)
+                    versions.folded(until, self._catalog.oldest_writer())
 
 
 def _named(table: Table, error: Exception) -> EngineError:

@@ -495,7 +495,9 @@ class Execution:
         transaction = self.transaction
         if transaction is None:
             transaction = self.begin()
-        elif transaction.has_failed or transaction.is_held:
+        elif transaction.is_long:
+            undisturbed(partial(self.database.long_snapshots.hand_over, transaction))
+        if transaction.has_failed or transaction.is_held:
             transaction.expect_sound()
         transaction.lock_timeout = self.lock_timeout
         commits = self.commits_each
@@ -591,6 +593,7 @@ class Execution:
             planned_at=planned_at,
             begun=self.controls.begun,
         )
+        transaction.lock = self.lock
         transaction.is_single = self.commits_each
         transaction.holder = self.number, threading.current_thread().name
         self.transaction = transaction

@@ -47,6 +47,7 @@ from tique.commit.server_locks import ServerLocks
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.commit.turns import Turns
 from tique.database import process
+from tique.database.long_snapshots import LongSnapshots
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.define.altering import Alterations
@@ -149,6 +150,14 @@ class Database:
             automatic=settings.checkpoint == "auto",
             retention=settings.retention,
             housekeeping=self._keep_house,
+        )
+        self.long_snapshots = LongSnapshots(
+            engine,
+            self.catalog,
+            self.timeline,
+            self.sequencer,
+            self.transactions,
+            settings.long_snapshot,
         )
         self.turns = Turns(lambda: self.timeline.has_company)
         self.locks = Locks(self._server_locks())
@@ -254,6 +263,7 @@ class Database:
         """Called by the checkpointer's thread at every tick."""
         self.release_abandoned()
         self.uncommitted.tend()
+        self.long_snapshots.tend()
 
     def _keep_up(self) -> None:
         """Called at every heartbeat of a process that shares the database."""

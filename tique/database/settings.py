@@ -44,6 +44,9 @@ class Settings:
         reads an uncommitted fold, where the engine is faster that way and nothing was
         committed to them for half a second (:mod:`tique.checkpoint.uncommitted`); 0:
         always; None: never.
+    long_snapshot : float or None
+        Seconds after which the engine itself keeps a snapshot that is still open
+        (:mod:`tique.database.long_snapshots`); None: it never does.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float
@@ -61,6 +64,7 @@ class Settings:
     row_cache: int = 100_000
     page_cache: int = field(default_factory=_default_page_cache)
     uncommitted_fold_rows: int | None = field(default_factory=lambda: _FOLD_ROWS)
+    long_snapshot: float | None = 1.0
     retention: float = 3600.0
     lease: float = 6.0
     history: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -67,6 +68,8 @@ class ManagedCatalog:
         """The other databases: shared by all copies, as they are the engine's."""
         self.held: Set[int] = frozenset()
         """Ids of tables that an open transaction changes: no other one may commit to them."""
+        self.long_writers: dict[int, int] = {}
+        """The snapshots of transactions that the engine keeps, and that may write, by txid."""
 
     @property
     def version(self) -> int:
@@ -235,6 +238,10 @@ class ManagedCatalog:
         """Whether a table's definition is still the one that a statement used."""
         now = self._by_id.get(table.id)
         return now is table or now == table
+
+    def oldest_writer(self) -> float:
+        """The oldest snapshot of which folds keep the later keys; asked after λ."""
+        return min(list(self.long_writers.values()), default=inf)
 
     def find_versions(self, table_id: int) -> TableVersions | None:
         """The recent versions of a table, if it is managed."""

@@ -208,7 +208,7 @@ class Temporaries:
         # It is made like a managed one for a moment, without a barrier.
         transaction.ddl.changes.timeline.expect_owner()
         session = transaction.session
-        table = self._described(_apart(transaction), plan, query)
+        table = self._described(transaction.apart, plan, query)
         self._there[table.id] = table
         count = temporary.create(session, table, query if plan.has_rows else None)
         self._catalog.add_temporary(table)
@@ -255,7 +255,7 @@ class Temporaries:
         self._expect_possible(transaction, "VIEW", plan.name)
         transaction.ddl.changes.timeline.expect_owner()
         # Even of one that is there: the engine may not have IF NOT EXISTS.
-        written = self._written(_apart(transaction), plan)
+        written = self._written(transaction.apart, plan)
         if name in self._views and not plan.replaces:
             return
         number = -next(_numbers)
@@ -455,12 +455,6 @@ class Temporaries:
         for number in self._there:
             self._catalog.remove_temporary(number)
         self._there = {}
-
-
-def _apart(transaction: DDLTransaction) -> Session:
-    """Where a definition is read, and given up: not in the engine's snapshot."""
-    held = transaction.held
-    return (held and held.aside) or transaction.session
 
 
 def _is_there(kind: str, name: str) -> errors.ProgrammingError:

@@ -60,6 +60,8 @@ class Held:
     ----------
     transaction
         The transaction, whose snapshot is registered.
+    aside
+        A session for statements that are no part of it; it is closed at the end.
 
     Attributes
     ----------
@@ -67,16 +69,17 @@ class Held:
         Up to which timestamp each table is folded there, by the table's id.
     """
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, aside: Session) -> None:
         engine, sts = transaction.engine, transaction.sts
         self._session = session = transaction.session
         self._nests = engine.capabilities.nests_transactions
         self._aside: Session | None = None
         self._versions: dict[int, HeldVersions] = {}
         self._is_lost = False
-        aside = engine.session()
         try:
             for versions in transaction.catalog.all_versions():
+                if versions.is_behind:
+                    continue
                 versions.drain(aside, sts)
                 self._versions[versions.table.id] = HeldVersions(versions, sts)
             session.hold_snapshot(aside)

@@ -20,6 +20,7 @@ from tique.query.transaction.constraint_modes import ConstraintModes
 from tique.query.transaction.held import Held
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
+from tique.store.kept_keys import too_old
 from tique.writes.references import References
 from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
@@ -166,6 +167,12 @@ class Transaction(KeyedRows):
     """The point of the past that its statements read, if it is AS OF one."""
     held: Held | None = None
     """The engine transaction that keeps its snapshot, if there is one."""
+    is_long = False
+    """Whether its snapshot is to be handed to the engine before the next statement."""
+    obstacle: str | None = None
+    """Why that was not possible."""
+    rests_until = 0.0
+    """When it is tried again (:func:`time.monotonic`)."""
     has_failed = False
     """Whether a statement was cut short: it is not known what it has left behind."""
 
@@ -225,7 +232,8 @@ class Transaction(KeyedRows):
         """Its own merged rows that the current statement has looked at."""
         self._is_first_statement = True
         self.planned_at = planned_at
-        waited = 0.0 if begun is None else time.monotonic() - begun
+        self.began = time.monotonic()
+        waited = 0.0 if begun is None else self.began - begun
         self.txid, self.sts = timeline.begin(blindly=planned_at is not None)
         self._moment: int | None = None
         if planned_at is None:
@@ -272,8 +280,10 @@ class Transaction(KeyedRows):
         """Whether the engine keeps its snapshot (:mod:`tique.query.transaction.held`)."""
         return self.held is not None
 
-    def hold(self) -> None:
+    def hold(self, aside: Session | None = None) -> None:
         """Have the engine keep its snapshot, so that λ may pass it; idempotent.
+
+        ``aside`` is a session that it may have for itself.
 
         Raises
         ------
@@ -281,9 +291,19 @@ class Transaction(KeyedRows):
             The engine transaction could not be begun: the snapshot is kept as before.
         """
         if self.held is None:
-            self.held = Held(self)
+            self.held = Held(self, aside or self.engine.session())
+            self.obstacle = None
             if self.has_one_snapshot:
+                # Folds keep what a commit is certified by, before they may pass it.
+                if not self.read_only:
+                    self.catalog.long_writers[self.txid] = self.sts
+                    self.merges = False
                 self.timeline.end(self.txid)
+
+    @property
+    def apart(self) -> Session:
+        """A session for what is not to be seen in the snapshot that the engine keeps."""
+        return (self.held and self.held.aside) or self.session
 
     def let_go(self) -> None:
         """End the engine transaction that keeps its snapshot, if there is one.
@@ -304,6 +324,7 @@ class Transaction(KeyedRows):
         with suppress(EngineError):
             # The outcome stands, whatever becomes of it.
             self.let_go()
+        self.catalog.long_writers.pop(self.txid, None)
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
@@ -518,6 +539,12 @@ class Transaction(KeyedRows):
                 sqlstate="25006",
             )
         self.touched.add(table.id)
+        if (
+            self.is_held
+            and not (table.is_temporary or table.is_keyless)
+            and self.catalog.versions(table).judges_since > self.sts
+        ):
+            raise too_old(table)
         writes = self.writes.get(table.id)
         if writes is None:
             writes = self.writes[table.id] = TableWrites(table)
