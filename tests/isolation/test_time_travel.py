@@ -12,6 +12,7 @@ import pytest
 
 import tique
 from tests.effort import effort
+from tique_backends.names import history_name
 
 OPTIONS = {"history": "1 hour", "checkpoint": "manual"}
 LATER = "'2200-01-01 00:00:00+00'"
@@ -201,7 +202,33 @@ def test_changes_read_the_past(engine, writer):
     assert ask(writer, "SELECT * FROM t ORDER BY id") == [(1, 11), (2, 99)]
 
 
-@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+LEVELS = pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+
+
+@LEVELS
+def test_a_transaction_writes_what_was(engine, writer, level):
+    """P1, P8: rows of its own before, beside and after; rows of others meanwhile."""
+    first, _, _ = three_versions(writer)
+    other = engine.connect(isolation_level=level, **OPTIONS)
+    other.execute("INSERT INTO t VALUES (7, 70)")
+    writer.execute("INSERT INTO t VALUES (8, 80)")
+    writer.checkpoint()
+    back = f"SELECT o.v FROM t AT (VERSION => {first}) AS o WHERE o.id = t.id"
+    changed = other.execute(f"UPDATE t SET v = ({back}) WHERE id IN (1, 7)")
+    assert changed.rowcount == 2
+    other.execute("SAVEPOINT s")
+    other.execute(f"INSERT INTO t SELECT * FROM t AT (VERSION => {first}) WHERE id = 2")
+    other.execute("ROLLBACK TO s")
+    kept = f"SELECT id FROM t AT (VERSION => {first})"
+    other.execute(f"DELETE FROM t WHERE id = 3 AND id NOT IN ({kept})")
+    own = [(1, 10), (7, None)]
+    seen = ask(other, "SELECT id, v FROM t ORDER BY id")
+    assert seen == (own if level == "SNAPSHOT" else [*own, (8, 80)])
+    other.commit()
+    assert ask(writer, "SELECT id, v FROM t ORDER BY id") == [*own, (8, 80)]
+
+
+@LEVELS
 def test_a_transaction_of_now_goes_on(engine, writer, level):
     """P1: a statement of the past in it changes nothing of what the others see."""
     first, _, _ = three_versions(writer)
@@ -425,6 +452,28 @@ def test_a_clock_that_was_put_back(engine, writer):
     query = "SELECT v FROM t FOR SYSTEM_TIME AS OF %s ORDER BY id"
     assert ask(writer, query, (ago,)) == [(12,), (30,)]
     assert ask(writer, query, (ago + timedelta(minutes=20),)) == [(12,), (30,)]
+
+
+def test_a_named_cursor_reads_in_the_snapshot(engine, writer, monkeypatch):
+    """P1: in the engine transaction that keeps it, whatever is folded before the query."""
+    first, _, _ = three_versions(writer)
+    reader = engine.connect(**OPTIONS)
+    asked = []
+    scan = type(reader._database.engine.forms).scan
+
+    def scan_beside_a_fold(*arguments, **options):
+        asked.append(options)
+        with closing(writer._database.engine.session()) as session:
+            table = writer._database.catalog.find(None, "t")
+            session.execute(f"DELETE FROM {history_name(table)}")
+        return scan(*arguments, **options)
+
+    forms = type(reader._database.engine.forms)
+    monkeypatch.setattr(forms, "scan", scan_beside_a_fold)
+    cursor = reader.cursor("named")
+    cursor.execute(f"SELECT v FROM t AT (VERSION => {first}) ORDER BY id")
+    assert cursor.fetchall() == [(10,), (20,)]
+    assert asked
 
 
 def test_explain_names_the_history(engine, writer):

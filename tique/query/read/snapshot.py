@@ -37,6 +37,8 @@ class SnapshotText:
     def __init__(self, plan: Plan) -> None:
         self.sources = [_source(reference) for reference in plan.references]
         """The plan's references, ready to be filled in."""
+        self.reads_past = any(reference.past for reference in plan.references)
+        """Whether some table is read as of the past."""
         self._parameters = plan.parameters
         self.is_wide = not all(source.is_narrow for source in self.sources)
         """Whether some table is read with no column of its key bound."""
