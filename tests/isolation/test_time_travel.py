@@ -275,6 +275,32 @@ def test_a_transaction_of_the_past_only_reads(engine, writer):
     assert caught.value.sqlstate == "25001"
 
 
+def test_a_connection_of_the_past(engine, writer):
+    """All of its transactions; with autocommit each statement."""
+    first, second, _ = three_versions(writer)
+    for autocommit in (False, True):
+        reader = engine.connect(autocommit=autocommit, **OPTIONS)
+        reader.as_of = first
+        assert reader.as_of == first
+        assert ask(reader, "SELECT v FROM t ORDER BY id") == [(10,), (20,)]
+        for change in ("UPDATE t SET v = 1 WHERE id = 1", "DELETE FROM t"):
+            assert refused(reader, change).sqlstate == "25006"
+        reader.rollback()
+        with reader.transaction(as_of=second):
+            assert ask(reader, "SELECT v FROM t ORDER BY id") == [(11,)]
+        with reader.transaction():
+            assert ask(reader, "SELECT v FROM t ORDER BY id") == [(10,), (20,)]
+            with pytest.raises(tique.ProgrammingError):
+                reader.as_of = None
+        reader.execute("BEGIN")
+        assert refused(reader, "SET TRANSACTION READ WRITE").sqlstate == "25001"
+        reader.rollback()
+        reader.as_of = None
+        assert ask(reader, "SELECT v FROM t ORDER BY id") == [(12,), (30,)]
+    with pytest.raises(tique.ProgrammingError):
+        reader.as_of = "yesterday"
+
+
 def test_a_transaction_of_the_past_stays(engine, writer):
     first, _, _ = three_versions(writer)
     reader = engine.connect(**OPTIONS)

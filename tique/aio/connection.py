@@ -160,6 +160,15 @@ class AsyncConnection(Generic[RowT]):
         """The open transaction's id, for :meth:`outcome`."""
         return self._connection.txid
 
+    @property
+    def as_of(self) -> int | datetime | None:
+        """The point of the past that transactions to come read."""
+        return self._connection.as_of
+
+    async def set_as_of(self, value: int | datetime | None) -> None:
+        """Change it; not inside a transaction."""
+        await self._worker.run(partial(setattr, self._connection, "as_of", value))
+
     async def version(self) -> int:
         """The version that is read (:attr:`tique.Connection.version`)."""
         return await self._worker.run(lambda: self._connection.version)

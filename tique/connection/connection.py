@@ -140,6 +140,18 @@ class Connection(Generic[RowT]):
         return self._execution.txid
 
     @property
+    def as_of(self) -> int | datetime | None:
+        """The point of the past that transactions to come read; None: they read what is.
+
+        They write nothing then. It is a :attr:`version`, or a time with a time zone.
+        """
+        return self._execution.controls.always_as_of
+
+    @as_of.setter
+    def as_of(self, value: int | datetime | None) -> None:
+        self._execution.set_as_of(value)
+
+    @property
     def version(self) -> int:
         """The version that the open transaction reads; without one the newest.
 

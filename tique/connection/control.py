@@ -30,6 +30,8 @@ class Controls:
         self.read_only: bool | None = None
         self.as_of: int | datetime | None = None
         """The point of the past that the transaction to come reads."""
+        self.always_as_of: int | datetime | None = None
+        """That of each transaction to come, if it does not say so itself."""
         self._execution = execution
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
@@ -61,6 +63,7 @@ class Controls:
         self.begun = time.monotonic()
         if as_of is not None:
             self.as_of = as_of
+        if self.as_of is not None:
             self._execution.begin()
 
     def run(self, control: TransactionControl, bound: Sequence[Any]) -> None:
@@ -77,7 +80,7 @@ class Controls:
         self.begun = None
         self.isolation = None
         self.read_only = None
-        self.as_of = None
+        self.as_of = self.always_as_of
 
     def is_read_only(self, *, default: bool) -> bool:
         """Whether the transaction to come is read-only."""
@@ -91,7 +94,7 @@ class Controls:
                 "BEGIN inside a transaction; use SAVEPOINT to nest", sqlstate="25001"
             )
         self._set(control, bound)
-        self.open(self.as_of)
+        self.open()
 
     def _set(self, control: TransactionControl, bound: Sequence[Any]) -> None:
         if self._execution.txid is not None:

@@ -53,6 +53,7 @@ from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.kinds.session.session import SessionPlan
+from tique_rewriter.plans.past import as_point
 from tique_rewriter.plans.plan import (
     DEFAULT_ISOLATION,
     DEFAULT_READ_ONLY,
@@ -61,6 +62,7 @@ from tique_rewriter.plans.plan import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from tique.database.database import Database
     from tique.store.catalog import ManagedCatalog
@@ -268,6 +270,12 @@ class Execution:
             self.sessions.is_read_only = value
             self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
 
+    def set_as_of(self, value: int | datetime | None) -> None:
+        """Change what transactions to come read, outside of transactions."""
+        with self._outside("as_of"):
+            point = None if value is None else as_point(value)
+            self.controls.always_as_of = self.controls.as_of = point
+
     def version(self) -> int:
         """The version that the open transaction reads; else the newest one."""
         with self.guarded():
@@ -354,6 +362,7 @@ class Execution:
         if (
             self.controls.level is not IsolationLevel.SNAPSHOT
             or not self._options.merges
+            or self.controls.as_of is not None
             or self.transaction is not None
         ):
             return None
