@@ -36,8 +36,10 @@ class Options(TypedDict, total=False):
     row_cache: int
     page_cache: int
     uncommitted_fold_rows: int | None
+    long_snapshot: float | None
     retention: float
     lease: float
+    history: str | None
 
 
 class ConnectionOptions(Options, total=False):
@@ -123,7 +125,8 @@ def connect(
         (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
         table), ``page_cache`` (bytes), ``uncommitted_fold_rows`` (storage rows; None:
-        none), ``retention`` and ``lease`` (seconds).
+        none), ``long_snapshot`` (seconds; None: never), ``retention`` and ``lease``
+        (seconds).
 
     Raises
     ------

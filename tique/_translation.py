@@ -33,6 +33,7 @@ from tique_rewriter.errors import (
     AlwaysGenerated,
     DuplicateAlias,
     DuplicateColumn,
+    NotAPoint,
     RewriteError,
     SyntaxProblem,
     UnknownColumn,
@@ -97,6 +98,7 @@ _REWRITING_SQLSTATES: dict[type[RewriteError], str] = {
     UnknownConstraint: "42704",
     AlwaysGenerated: "428C9",
     UnknownKey: "42P10",
+    NotAPoint: "22023",
 }
 
 

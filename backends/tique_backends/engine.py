@@ -7,15 +7,16 @@ differs between engines is a method there or a flag in :class:`Capabilities`.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
-from tique_backends.catalog import foreign_keys
+from tique_backends.catalog import foreign_keys, histories
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import cache_name, storage_name
+from tique_backends.names import cache_name, history_name, storage_name
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -41,17 +42,18 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """The version of the stored form, on any engine; later versions are not opened."""
 
 
 FORMAT_OF_LARGE_EPOCHS = 1
 FORMAT_OF_CACHES_BY_NAME = 2
 FORMAT_OF_OWNERS_CODE = 3
+FORMAT_WITHOUT_HISTORY = 4
 """The versions before, which are upgraded to this one when a database is opened.
 
 In the first an epoch has 2**40 txids, in the second cache tables have their tables'
-names. In the third PostgreSQL's functions let code of other roles run as the owner (P11).
+names. In the third PostgreSQL's functions let code of other roles run as the owner (P11). In the fourth tables have no history.
 """
 
 
@@ -402,13 +404,31 @@ class Engine(ABC, Generic[SessionT]):
         """
         raise EngineError(ErrorKind.UNSUPPORTED, f"to rename {name} is not supported")
 
-    @abstractmethod
     def manage(self, session: SessionT, table: Table) -> Table:
-        """Create the cache table and register the table; return it with its id."""
+        """Create the cache table and register the table; return it with its id.
+
+        If the table has a history, that begins here.
+        """
+        managed = self._manage(session, table)
+        if table.history is None:
+            return managed
+        managed = replace(managed, history=table.history)
+        self._create_history(session, managed)
+        histories.keep(session, managed)
+        return managed
+
+    @abstractmethod
+    def _manage(self, session: SessionT, table: Table) -> Table:
+        """The same without the history."""
+
+    @abstractmethod
+    def _create_history(self, session: SessionT, table: Table) -> None:
+        """Create the history table (:mod:`tique_backends.catalog.histories`)."""
 
     def unmanage(self, session: SessionT, table: Table) -> None:
-        """Drop the cache table and the table's registration."""
+        """Drop the cache table, the history and the table's registration."""
         session.execute(f"DROP TABLE {cache_name(table)}")
+        histories.forget(session, table)
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
         foreign_keys.forget(session, table)
 
@@ -490,7 +510,7 @@ class Engine(ABC, Generic[SessionT]):
     ) -> None:
         """Fold as :meth:`fold` does, from rows that the driver knows.
 
-        ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
+        The table has no history. ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
         one's row (in which unchanged columns may be ``MISSING``), None if that is a
         tombstone. Versions up to ``until`` leave the cache table. Storage certainly has
         no rows with the keys ``new``.
@@ -561,6 +581,17 @@ class Engine(ABC, Generic[SessionT]):
             Another process has folded the table since then.
         """
 
+    def _keep_images(
+        self, session: SessionT, table: Table, until: int, *, appended: bool = False
+    ) -> None:
+        """Write what a fold up to ``until`` replaces to the history, if there is one.
+
+        In the engine transaction of the fold, and before it.
+        """
+        if table.history is not None:
+            images = self.forms.before_images(table, until, appended=appended)
+            session.change(f"INSERT INTO {history_name(table)} {images}")
+
     @abstractmethod
     def replay(self, session: SessionT, table: Table) -> int:
         """Append the logged versions that the cache table lacks; return their number.
@@ -575,6 +606,10 @@ class Engine(ABC, Generic[SessionT]):
 
         The outcomes of their transactions are kept for ``retention`` seconds.
         """
+
+    def clock(self, session: SessionT) -> int:
+        """The time by the clock that commits get their times from, in microseconds."""
+        return time.time_ns() // 1000
 
     def forgotten_until(self, session: SessionT) -> int:
         """The greatest txid whose commit record was pruned; 0 if none was."""

@@ -10,6 +10,7 @@ from tique_backends.names import (
     cache_name,
     collated,
     column_list,
+    history_name,
     key_equality,
     key_list,
     quote,
@@ -84,6 +85,8 @@ class Forms(ABC):
     """Whether the rows that an overlay adds are a part of their own."""
     no_rows = "WHERE FALSE"
     """The end of a query that has no rows."""
+    only = ""
+    """Before a storage table's name: it has no rows of tables that inherit from it."""
 
     def quote(self, identifier: str) -> str:
         """Quote an identifier."""
@@ -126,13 +129,15 @@ class Forms(ABC):
         staged: int | None,
         appended: bool = False,
         flat: bool = False,
+        past: bool = False,
     ) -> tuple[str, ...]:
         """Return parenthesised queries that together yield the table as of ``sts``.
 
         ``staged`` overlays the rows of the session's staging table up to that
         sequence number. ``appended`` promises that no visible version takes a row's
         place: all are rows under new keys, without tombstones. ``flat`` promises that no
-        key has two versions.
+        key has two versions. ``past`` reads a table with a history, at a version that it may be
+        folded beyond; then ``flat`` promises that it is.
         """
 
     def point(
@@ -369,6 +374,58 @@ class Forms(ABC):
     ) -> str:
         """Equality of columns; NULL is the same as NULL."""
 
+    def before_images(self, table: Table, until: int, *, appended: bool = False) -> str:
+        """A query for the images that a fold up to ``until`` leaves in history.
+
+        It is asked before the fold, in its engine transaction, and ordered as they are
+        kept. ``appended`` is a promise, as of :meth:`scan`.
+        """
+        columns, cache = (
+            column_list(table),
+            f"{cache_name(table)} WHERE _cts <= {until}",
+        )
+        if table.is_keyless:
+            return (
+                f"SELECT {columns}, CAST(NULL AS BIGINT), _cts, _deleted FROM {cache} "
+                "ORDER BY _cts"
+            )
+        key, first = table.primary_key, key_list(table, table.primary_key)
+        ended = f"SELECT {first}, min(_cts) AS _until FROM {cache} GROUP BY {first}"
+        same = key_equality(table, key, "_e.", "_h.")
+        ended = (
+            f"SELECT {key_list(table, key, '_e.')}, _e._until, "
+            f"coalesce(max(_h._until), 0) AS _from FROM ({ended}) AS _e "
+            f"LEFT JOIN {history_name(table)} AS _h ON {same} "
+            f"GROUP BY {key_list(table, key, '_e.')}, _e._until"
+        )
+        if appended:
+            items = self._image(table, "_b.{0}", "CAST(NULL AS {1})")
+            return f"SELECT {items}, _from, _until, FALSE FROM ({ended}) AS _b ORDER BY _until"
+        items = self._image(table, "coalesce(_s.{0}, _b.{0})", "_s.{0}")
+        same = key_equality(table, key, "_b.", "_s.")
+        there = self.has_value(f"_s.{key_list(table, key[:1])}")
+        stored = (
+            f"SELECT {items}, _b._from, _b._until, {there} AS _there FROM ({ended}) AS _b "
+            f"LEFT JOIN {self.only}{storage_name(table)} AS _s ON {same}"
+        )
+        replaced = (
+            f"SELECT {columns}, _cts AS _from, lead(_cts) OVER (PARTITION BY {first} "
+            f"ORDER BY _cts) AS _until, NOT _deleted AS _there FROM {cache}"
+        )
+        return (
+            f"SELECT * FROM ({stored} UNION ALL SELECT * FROM ({replaced}) AS _r "
+            "WHERE _until IS NOT NULL) AS _i ORDER BY _until"
+        )
+
+    def _image(self, table: Table, key: str, other: str) -> str:
+        """The columns of an image, of such texts with each one's name and type."""
+        items = []
+        for position, column in enumerate(table.columns):
+            text = key if position in table.primary_key else other
+            name = self.quote(column.name)
+            items.append(f"{text.format(name, column.type)} AS {name}")
+        return ", ".join(items)
+
     def _versions(self, table: Table, sts: int, staged: int | None) -> str:
         """The versions that ``sts`` and ``staged`` show, with stamps and tombstones."""
         columns = column_list(table)
@@ -382,6 +439,20 @@ class Forms(ABC):
                 f"FROM {self.stage(table)} WHERE _sequence <= {staged}"
             )
         return f"({visible})"
+
+    def _past_versions(self, table: Table, sts: int, *, folded: bool) -> str:
+        """The versions by which storage differs from the table as of ``sts``.
+
+        ``folded`` promises that the table is folded beyond that.
+        """
+        lived = "" if table.is_keyless else f"_from <= {sts} AND "
+        images = (
+            f"SELECT {column_list(table)}, _until AS _cts, NOT _there AS _deleted "
+            f"FROM {history_name(table)} WHERE {lived}_until > {sts}"
+        )
+        if folded:
+            return f"({images})"
+        return f"({images} UNION ALL SELECT * FROM {self._versions(table, sts, None)} AS _v)"
 
     def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
         """Whether ``columns`` are a keyless table's whole row, rather than a key."""

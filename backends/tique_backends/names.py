@@ -41,6 +41,16 @@ def cache_label(number: int) -> str:
     return f"tique_cache_{number}"
 
 
+def history_label(number: int) -> str:
+    """The name of a history table without its schema, not quoted, by its table's number."""
+    return f"tique_history_{number}"
+
+
+def history_name(table: Table) -> str:
+    """The table with the states that rows had before, in tique's schema."""
+    return f"tique.{quote(history_label(table.id))}"
+
+
 def stage_label(table: Table) -> str:
     """The name of a session's staging table, without its schema, not quoted."""
     return f"tique_stage_{table.id if table.is_temporary else table.qualified_name}"

@@ -335,6 +335,38 @@ class Session(ABC):
         self.begin()
         self.aside = aside
 
+    def hold_snapshot(self, aside: Session) -> None:
+        """The same with one snapshot for all of them, which the first that reads fixes.
+
+        The application's settings count in it. A statement that fails leaves no trace, if
+        the engine has savepoints (:attr:`Capabilities.nests_transactions`); else the engine
+        transaction is over with it (:meth:`holds`).
+        """
+        self.hold(aside)
+
+    def holds(self) -> bool:
+        """Whether the engine transaction that is held takes further statements."""
+        try:
+            self.execute("SELECT 1").close()
+        except EngineError:
+            return False
+        return True
+
+    def let_go(self) -> None:
+        """Let no further statement join, and commit: what temporary tables have stays."""
+        self.aside = None
+        self.commit()
+
+    def read_ahead(self, most: int) -> bool:
+        """Have the rows of the result that is being read in memory, if they are so few.
+
+        Returns
+        -------
+        bool
+            Whether another statement needs to read no more than that before it.
+        """
+        return True
+
     def forget_plans(self) -> None:
         """Plan statements anew: a definition was changed in a transaction that is held."""
         return

@@ -97,6 +97,10 @@ class ParameterError(RewriteError):
     """Parameters that do not fit the placeholders (``ProgrammingError``)."""
 
 
+class NotAPoint(RewriteError):
+    """A value that is neither a version nor a time (``ProgrammingError``)."""
+
+
 def error_at(
     kind: type[AnyError], what: str, text: str, position: int, advice: str = ""
 ) -> AnyError:

@@ -140,6 +140,18 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class History:
+    """How far back a table can be read.
+
+    ``since`` is the first version that can be asked for, ``retention`` the text that says
+    which later ones are kept, and for how long (:class:`tique.history.retention.Retention`).
+    """
+
+    since: int
+    retention: str
+
+
+@dataclass(frozen=True)
 class Table:
     """An abstract table, which the application created and names in its SQL.
 
@@ -160,7 +172,8 @@ class Table:
     an index of storage's begins with, where the engine takes these for unique. One that ``is_materialized`` is
     a materialized view: no statement changes single rows of it. ``conditions`` are those of the views
     through which one statement writes its rows, each by its view's name, over a relation ``_c``: they
-    must be true, where a CHECK constraint must not be false.
+    must be true, where a CHECK constraint must not be false. A table without a ``history`` can be
+    read as it is alone.
     """
 
     schema: str
@@ -186,6 +199,7 @@ class Table:
     heads: frozenset[int] = frozenset()
     is_materialized: bool = False
     conditions: tuple[Check, ...] = field(default=(), compare=False)
+    history: History | None = field(default=None, compare=False)
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ from tique_rewriter.kinds.define import (
     temporary,
 )
 from tique_rewriter.kinds.session import calls, cursors, describe, prepare, session
-from tique_rewriter.plans import change_plans, ddl_plans, plan
+from tique_rewriter.plans import change_plans, ddl_plans, past, plan
 from tique_rewriter.plans.text import Default, Hole, Label, Moment, Outer, Text, Variant
 from tique_rewriter.safety import attaching
 
@@ -63,7 +63,12 @@ def _marked(
 
 def _hole(reference: plan.Reference) -> str:
     numbered = " numbered" if reference.is_numbered else ""
-    return f"⟦{reference.table.qualified_name}{numbered}{reference.alias}⟧"
+    then = "" if reference.past is None else f" at {_past(reference.past)}"
+    return f"⟦{reference.table.qualified_name}{numbered}{then}{reference.alias}⟧"
+
+
+def _past(made: past.Past) -> str:
+    return f"{made.kind} {_kernel(made.operand, None)}".strip()
 
 
 def _names(table: Table, positions: tuple[int, ...]) -> str:
@@ -352,6 +357,7 @@ def _plan(made: Plan) -> Iterator[str]:
                 made.isolation,
                 {True: "READ ONLY", False: "READ WRITE", None: None}[made.read_only],
                 "AND CHAIN" if made.chains else None,
+                "AS OF " + _past(made.as_of) if made.as_of else None,
             )
             yield "control: " + ", ".join(s for s in said if s)
 

@@ -113,6 +113,18 @@ def test_isolation_levels(run):
     run(work)
 
 
+def test_as_of(run):
+    async def work(alchemy):
+        options = alchemy.execution_options(tique_as_of=10**9)
+        async with options.connect() as connection:
+            with pytest.raises(sa.exc.DBAPIError, match="there is no version"):
+                await connection.execute(sa.select(Owner))
+        async with alchemy.connect() as connection:
+            await connection.execute(sa.select(Owner))
+
+    run(work)
+
+
 @pytest.mark.written_for(["postgresql"], reason="SQLAlchemy's option of it")
 def test_read_only(run):
     """P12."""

@@ -204,6 +204,38 @@ def test_isolation_levels(alchemy, level):
         assert connection.get_isolation_level() == "SNAPSHOT"
 
 
+def test_as_of(engine):
+    """P1: ``tique_as_of``, of a connection, an engine and a session."""
+    made = sa.create_engine(url_of(engine), connect_args={"history": "1 hour"})
+    Base.metadata.create_all(made)
+    with made.begin() as connection:
+        connection.execute(OWNER.insert(), {"name": "Ada"})
+    with made.connect() as connection:
+        version = connection.connection.dbapi_connection.version
+    with made.begin() as connection:
+        connection.execute(OWNER.update().values(name="Eve"))
+    options = {"tique_as_of": version}
+    for connect in (
+        lambda: made.connect().execution_options(**options),
+        lambda: made.execution_options(**options).connect(),
+        lambda: made.execution_options(
+            isolation_level="AUTOCOMMIT", **options
+        ).connect(),
+    ):
+        with connect() as connection:
+            assert connection.scalar(sa.select(OWNER.c.name)) == "Ada"
+            with pytest.raises(exc.DBAPIError, match="read-only"):
+                connection.execute(OWNER.delete())
+        with made.connect() as connection:
+            assert connection.scalar(sa.select(OWNER.c.name)) == "Eve"
+    with orm.Session(made) as session:
+        session.connection(execution_options=options)
+        assert session.scalars(sa.select(Owner)).one().name == "Ada"
+        session.commit()
+        assert session.scalars(sa.select(Owner)).one().name == "Eve"
+    made.dispose()
+
+
 @pytest.mark.written_for(["postgresql"], reason="SQLAlchemy's options of it")
 def test_read_only_and_deferrable(alchemy):
     """P12: postgresql_readonly and postgresql_deferrable, of a connection and an engine."""

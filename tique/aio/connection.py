@@ -19,6 +19,7 @@ from tique.rows import RowFactory, TupleRow, tuple_row
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
     from types import TracebackType
 
     from tique._connect import ConnectionOptions
@@ -160,6 +161,19 @@ class AsyncConnection(Generic[RowT]):
         return self._connection.txid
 
     @property
+    def as_of(self) -> int | datetime | None:
+        """The point of the past that transactions to come read."""
+        return self._connection.as_of
+
+    async def set_as_of(self, value: int | datetime | None) -> None:
+        """Change it; not inside a transaction."""
+        await self._worker.run(partial(setattr, self._connection, "as_of", value))
+
+    async def version(self) -> int:
+        """The version that is read (:attr:`tique.Connection.version`)."""
+        return await self._worker.run(lambda: self._connection.version)
+
+    @property
     def info(self) -> ConnectionInfo:
         """Figures for operators and benchmarks."""
         return self._connection.info
@@ -274,6 +288,7 @@ class AsyncConnection(Generic[RowT]):
         force_rollback: bool = False,
         *,
         priority: bool = False,
+        as_of: int | datetime | None = None,
     ) -> AsyncIterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
@@ -282,12 +297,12 @@ class AsyncConnection(Generic[RowT]):
 
         Parameters
         ----------
-        savepoint_name, force_rollback, priority
+        savepoint_name, force_rollback, priority, as_of
             As for :meth:`tique.Connection.transaction`.
         """
         block = ExitStack()
         entered = self._connection.transaction(
-            savepoint_name, force_rollback, priority=priority
+            savepoint_name, force_rollback, priority=priority, as_of=as_of
         )
         enter = partial(block.enter_context, entered)
         try:

@@ -301,6 +301,9 @@ class Checkpointer:
             for versions in tables
             if thorough or not self.obstacles.is_resting(versions.table)
         )
+        if not self._catalog.long_writers:
+            for versions in tables:
+                versions.forget_keys()
         session = self._usable_session()
         engine = self._engine
         is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
@@ -385,7 +388,12 @@ class Checkpointer:
     def _fold_batches(self, versions: TableVersions, stable: int) -> None:
         table, engine = versions.table, self._engine
         session = self._usable_session()
-        from_memory = not table.is_keyless and self._catalog.buffers(table)
+        # Before-images are made where the versions meet storage's rows.
+        from_memory = (
+            table.history is None
+            and not table.is_keyless
+            and self._catalog.buffers(table)
+        )
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)
@@ -402,7 +410,7 @@ class Checkpointer:
                     except BaseException:
                         versions.forget_storage()
                         raise
-                    versions.folded(until)
+                    versions.folded(until, self._catalog.oldest_writer())
             else:
                 versions.drain(session)
                 engine.fold(
@@ -410,7 +418,7 @@ class Checkpointer:
                 )
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
-                    versions.folded(until)
+                    versions.folded(until, self._catalog.oldest_writer())
 
 
 def _named(table: Table, error: Exception) -> EngineError:

@@ -177,7 +177,7 @@ def _show_transactions(found: Status, output: Console) -> None:
         return
     transactions = grid()
     transactions.show_header = True
-    for heading in ("txid", "sts", "age", "connection"):
+    for heading in ("txid", "sts", "age", "kept by", "connection"):
         transactions.add_column(heading, justify="right")
     transactions.add_column("thread", overflow="fold")
     for entry in found.transactions:

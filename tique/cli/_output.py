@@ -91,11 +91,12 @@ def grid() -> Table:
 
 
 def transaction_row(entry: TransactionStatus) -> tuple[str, ...]:
-    """An open transaction: txid, sts, age, connection, thread."""
+    """An open transaction: txid, sts, age, who keeps its snapshot, connection, thread."""
     return (
         str(entry.txid),
         f"{entry.sts:,}",
         f"{entry.age:,.1f} s",
+        "engine" if entry.is_held else printable(entry.obstacle or ""),
         "" if entry.connection is None else f"{entry.connection}",
         printable(entry.thread or ""),
     )

@@ -131,7 +131,7 @@ def _tables(now: Status) -> Group:
 def _transactions(now: Status) -> Group:
     transactions = grid()
     transactions.show_header = True
-    for heading in ("txid", "sts", "age", "connection"):
+    for heading in ("txid", "sts", "age", "kept by", "connection"):
         transactions.add_column(heading, justify="right")
     transactions.add_column("thread", overflow="fold")
     for entry in now.transactions[:_MOST]:

@@ -19,9 +19,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol
 
 from tique.commit.lock_keys import MERGING
+from tique.store.kept_keys import too_old
 from tique.store.rows import Key, key_of
 from tique.writes.tickets import Conflict
+from tique_backends.names import key_list
 from tique_backends.records import MISSING
+from tique_rewriter.local.kernel import NotLocal, coercer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,6 +123,7 @@ class ComputedKeys:
             for write, _, winner in self.values(writes, key, session):
                 if winner is not None:
                     return Conflict(table, key_of(key.columns, write.row), winner)
+                expect_in_reach(self._catalog, table, write.sts, session)
         return None
 
     def hashes(self, writes: TableWrites, session: Session) -> list[bytes]:
@@ -148,6 +152,29 @@ class ComputedKeys:
                 yield part[number], value, winner
 
 
+def is_in_reach(
+    catalog: ManagedCatalog, table: Table, sts: int, session: Session
+) -> bool:
+    """Whether all versions later than a snapshot are in the cache table, and in memory.
+
+    λ passes a snapshot that the engine keeps. Asked *after* versions were looked for: a fold
+    that moved them before that is in what the engine says.
+    """
+    if sts not in list(catalog.long_writers.values()):
+        return True
+    query = f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
+    ((folded,),) = session.execute(query).fetch_all()
+    return bool(folded <= sts)
+
+
+def expect_in_reach(
+    catalog: ManagedCatalog, table: Table, sts: int, session: Session
+) -> None:
+    """Refuse a snapshot for which that is not so (SerializationError)."""
+    if not is_in_reach(catalog, table, sts, session):
+        raise too_old(table)
+
+
 class QueryCertifier:
     """Certification computed by the engine over the cache tables."""
 
@@ -170,6 +197,11 @@ class QueryCertifier:
                 found = self._ask(writes.table, positions, part, session)
                 if found is not None:
                     return found
+            found = self._folded(
+                writes.table, positions, [(k, w.sts) for k, w in entries], session
+            )
+            if found is not None:
+                return found
         return self.computed.conflict(writes, session)
 
     def _staged_conflict(
@@ -188,6 +220,59 @@ class QueryCertifier:
             rows = session.execute(sql).fetch_all()
             if rows:
                 return Conflict(table, rows[0][:-1], rows[0][-1])
+        for key in keys:
+            if not is_in_reach(self._catalog, table, sts, session):
+                new = "" if key == keys[0] else " WHERE NOT _deleted"
+                if table.is_keyless and key == keys[0]:
+                    new = " WHERE _deleted LIMIT 1"
+                staged = session.rows_to_keep(
+                    f"SELECT {key_list(table, key)} FROM {self._forms.stage(table)}{new}"
+                )
+                found = self._folded(table, key, [(k, sts) for k in staged], session)
+                if found is not None:
+                    return found
+        return None
+
+    def _folded(
+        self,
+        table: Table,
+        positions: tuple[int, ...],
+        keys: Sequence[tuple[Key, int]],
+        session: Session,
+    ) -> Conflict | None:
+        """The first of some keys, each with an sts, that has left the cache table since.
+
+        Raises
+        ------
+        SerializationError
+            It cannot be known.
+        """
+        late = {
+            sts
+            for sts in {sts for _, sts in keys}
+            if not is_in_reach(self._catalog, table, sts, session)
+        }
+        if not late:
+            return None
+        versions = self._catalog.versions(table)
+        coercers = [coercer(table.columns[i].type) for i in positions]
+        is_primary = positions == table.primary_key
+        if not is_primary and positions not in table.unique:
+            raise too_old(table)
+        for values, sts in keys:
+            try:
+                key = tuple([c(v) for c, v in zip(coercers, values, strict=True)])
+            except NotLocal:
+                raise too_old(table) from None
+            winner = (
+                versions.last_commit(key)
+                if is_primary
+                else versions.last_unique_commit(table.unique.index(positions), key)
+            )
+            if winner > sts:
+                return Conflict(table, key, winner)
+        if min(late) < versions.judges_since:
+            raise too_old(table)
         return None
 
     def _ask(
@@ -237,6 +322,9 @@ class MemoryCertifier:
                 winner = versions.last_unique_commit(constraint, values)
                 if winner > write.sts and None not in values:
                     return Conflict(table, values, winner)
+        # Last: what a fold drops meanwhile is said here before it is.
+        if any(write.sts < versions.judges_since for write in writes.rows.values()):
+            raise too_old(table)
         if table.computed_keys and any(
             versions.last_cts > write.sts for write in writes.rows.values()
         ):

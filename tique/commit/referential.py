@@ -27,7 +27,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from tique.commit.certification import canonical
+from tique.commit.certification import canonical, expect_in_reach
 from tique.store.rows import key_of
 from tique.writes.tickets import Conflict
 from tique_backends.records import MISSING
@@ -84,6 +84,16 @@ class ReferentialCertifier:
 
     def conflict(self, references: References, session: Session) -> Conflict | None:
         """The first held key that another transaction's commit is in the way of."""
+        found = self._conflict(references, session)
+        if found is None and self._catalog.long_writers:
+            for held in references.shared.values():
+                expect_in_reach(self._catalog, held.table, held.sts, session)
+            for held in references.exclusive.values():
+                for child, _ in self._catalog.referencing(held.table):
+                    expect_in_reach(self._catalog, child, held.sts, session)
+        return found
+
+    def _conflict(self, references: References, session: Session) -> Conflict | None:
         shared: dict[tuple[int, tuple[int, ...]], list[HeldKey]] = {}
         for held in references.shared.values():
             if self._is_indexed(held.table):

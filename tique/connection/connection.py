@@ -21,10 +21,12 @@ from tique.connection.execution import Execution, checked_timeout
 from tique.connection.server_cursor import ServerCursor
 from tique.database.database import users
 from tique.database.status import Status, status
+from tique_rewriter.plans.past import as_point
 from tique_rewriter.safety.functions import why_unsafe, why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
     from types import TracebackType
 
     from tique.connection.execution import ExecutionOptions
@@ -136,6 +138,27 @@ class Connection(Generic[RowT]):
     def txid(self) -> int | None:
         """The open transaction's id, for :meth:`outcome`."""
         return self._execution.txid
+
+    @property
+    def as_of(self) -> int | datetime | None:
+        """The point of the past that transactions to come read; None: they read what is.
+
+        They write nothing then. It is a :attr:`version`, or a time with a time zone.
+        """
+        return self._execution.controls.always_as_of
+
+    @as_of.setter
+    def as_of(self, value: int | datetime | None) -> None:
+        self._execution.set_as_of(value)
+
+    @property
+    def version(self) -> int:
+        """The version that the open transaction reads; without one the newest.
+
+        Each commit makes a later one. What :meth:`transaction` takes as ``as_of``, and
+        ``AT (VERSION => …)`` in a statement.
+        """
+        return self._execution.version()
 
     @property
     def lock_timeout(self) -> float | None:
@@ -291,6 +314,7 @@ class Connection(Generic[RowT]):
         force_rollback: bool = False,
         *,
         priority: bool = False,
+        as_of: int | datetime | None = None,
     ) -> Iterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
@@ -308,26 +332,47 @@ class Connection(Generic[RowT]):
             it wrote are reserved for the connection's next attempt: other connections of
             this process that write one of them wait with their commits, for four times
             as long as the attempt took, at most 30 seconds (otherwise one).
+        as_of
+            A point of the past that all of its statements read, which write nothing: a
+            :attr:`version`, or a time with a time zone.
+
+        Raises
+        ------
+        ProgrammingError
+            ``as_of`` is in the future, or no point (SQLSTATE 22023); or a transaction is
+            open already (25001).
+        OperationalError
+            Nothing is known of so long ago (72000).
         """
         with (
             suppress(errors.Rollback),
-            self._block(savepoint_name, force_rollback, priority=priority),
+            self._block(savepoint_name, force_rollback, priority, as_of),
         ):
             yield self
 
     @contextmanager
     def _block(
-        self, savepoint_name: str | None, force_rollback: bool, *, priority: bool
+        self,
+        savepoint_name: str | None,
+        force_rollback: bool,
+        priority: bool,
+        as_of: int | datetime | None,
     ) -> Iterator[None]:
         if self.in_transaction:
+            if as_of is not None:
+                raise errors.ProgrammingError(
+                    "as_of inside a transaction: commit or roll back first",
+                    sqlstate="25001",
+                )
             with self._execution.controls.savepoint(
                 savepoint_name, rolls_back=force_rollback
             ):
                 yield
             return
-        with self._execution.lock:
-            self._execution.check_usable()
-            self._execution.controls.open()
+        with self._execution.guarded("BEGIN"):
+            if as_of is not None:
+                as_of = as_point(as_of)
+            self._execution.controls.open(as_of)
         self._execution.contender.has_priority = priority
         try:
             yield

@@ -12,7 +12,9 @@ from tique.query.transaction.isolation import IsolationLevel
 from tique_rewriter.plans.plan import Control, TransactionControl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+    from typing import Any
 
     from tique.connection.execution import Execution
     from tique.query.transaction.ddl_transaction import DDLTransaction
@@ -26,54 +28,85 @@ class Controls:
         """When BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
         self.isolation: IsolationLevel | None = None
         self.read_only: bool | None = None
+        self.as_of: int | datetime | None = None
+        """The point of the past that the transaction to come reads."""
+        self.always_as_of: int | datetime | None = None
+        """That of each transaction to come, if it does not say so itself."""
         self._execution = execution
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
-            Control.BEGIN: self._begin,
             Control.COMMIT: lambda c: self._finish(c, self._execution.commit),
             Control.ROLLBACK: lambda c: self._finish(c, self._execution.rollback),
-            Control.SET_TRANSACTION: self._set,
             Control.SAVEPOINT: lambda c: self._open().savepoint(_name(c)),
             Control.ROLLBACK_TO: lambda c: self._rollback_to(_name(c)),
             Control.RELEASE: lambda c: self._open().release(_name(c)),
         }
 
     @property
+    def level(self) -> IsolationLevel:
+        """The isolation level of the transaction to come."""
+        if self.as_of is not None:
+            # All of its statements read the same.
+            return IsolationLevel.SNAPSHOT
+        return self.isolation or self._execution.isolation
+
+    @property
     def is_explicit(self) -> bool:
         """Whether BEGIN (or ``transaction()``) opened it."""
         return self.begun is not None
 
-    def open(self) -> None:
-        """Note that one begins here, whose snapshot is that of its first statement."""
-        self.begun = time.monotonic()
+    def open(self, as_of: int | datetime | None = None) -> None:
+        """Note that one begins here, whose snapshot is that of its first statement.
 
-    def run(self, control: TransactionControl) -> None:
+        One as of the past begins at once.
+        """
+        self.begun = time.monotonic()
+        if as_of is not None:
+            self.as_of = as_of
+        if self.as_of is not None:
+            self._execution.begin()
+
+    def run(self, control: TransactionControl, bound: Sequence[Any]) -> None:
         """Carry out the statement."""
-        self._handlers[control.control](control)
+        if control.control is Control.BEGIN:
+            self._begin(control, bound)
+        elif control.control is Control.SET_TRANSACTION:
+            self._set(control, bound)
+        else:
+            self._handlers[control.control](control)
 
     def reset(self) -> None:
         """Note that the transaction ended."""
         self.begun = None
         self.isolation = None
         self.read_only = None
+        self.as_of = self.always_as_of
 
     def is_read_only(self, *, default: bool) -> bool:
         """Whether the transaction to come is read-only."""
+        if self.as_of is not None:
+            return True
         return default if self.read_only is None else self.read_only
 
-    def _begin(self, control: TransactionControl) -> None:
+    def _begin(self, control: TransactionControl, bound: Sequence[Any]) -> None:
         if self._execution.in_transaction:
             raise errors.ProgrammingError(
                 "BEGIN inside a transaction; use SAVEPOINT to nest", sqlstate="25001"
             )
-        self._set(control)
+        self._set(control, bound)
         self.open()
 
-    def _set(self, control: TransactionControl) -> None:
+    def _set(self, control: TransactionControl, bound: Sequence[Any]) -> None:
         if self._execution.txid is not None:
             raise errors.ProgrammingError(
                 "SET TRANSACTION must come before the transaction's first statement",
                 sqlstate="25001",
+            )
+        if control.as_of is not None:
+            self.as_of = control.as_of.point(bound)
+        if self.as_of is not None and control.read_only is False:
+            raise errors.ProgrammingError(
+                "a transaction AS OF the past is READ ONLY", sqlstate="25001"
             )
         if control.isolation is not None:
             self.isolation = IsolationLevel.parse(control.isolation)
@@ -87,11 +120,11 @@ class Controls:
             return
         self._expect_open("AND CHAIN needs")
         transaction = self._execution.transaction
-        isolation, read_only = self.isolation, self.read_only
+        isolation, read_only, as_of = self.isolation, self.read_only, self.as_of
         if transaction is not None:
             isolation, read_only = transaction.isolation, transaction.read_only
         end()
-        self.open()
+        self.open(as_of)
         self.isolation, self.read_only = isolation, read_only
 
     def _open(self) -> DDLTransaction:

@@ -41,6 +41,7 @@ from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
+from tique.query.read.past import point_at
 from tique.query.transaction.contested import reacquire_turn
 from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.query.transaction.isolation import IsolationLevel
@@ -52,6 +53,7 @@ from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.kinds.session.session import SessionPlan
+from tique_rewriter.plans.past import as_point
 from tique_rewriter.plans.plan import (
     DEFAULT_ISOLATION,
     DEFAULT_READ_ONLY,
@@ -60,6 +62,7 @@ from tique_rewriter.plans.plan import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from tique.database.database import Database
     from tique.store.catalog import ManagedCatalog
@@ -175,6 +178,9 @@ class Execution:
             database.sequencer.end(self.transaction.txid)
             database.transactions.pop(self.transaction.txid, None)
             database.locks.abandon(self.transaction.txid)
+            held = self.transaction.held
+            if held is not None and held.aside is not None:
+                database.leave(held.aside)
         self.temporaries.forget()
         database.abandon(self.session, self.migration)
 
@@ -264,6 +270,25 @@ class Execution:
             self.sessions.is_read_only = value
             self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
 
+    def set_as_of(self, value: int | datetime | None) -> None:
+        """Change what transactions to come read, outside of transactions."""
+        with self._outside("as_of"):
+            point = None if value is None else as_point(value)
+            self.controls.always_as_of = self.controls.as_of = point
+
+    def version(self) -> int:
+        """The version that the open transaction reads; else the newest one."""
+        with self.guarded():
+            if self.transaction is None and self.controls.is_explicit:
+                self.begin()
+            transaction = self.transaction
+            if transaction is not None:
+                past = transaction.past
+                return transaction.sts if past is None else past.version
+            self.database.make_ready()
+            self.database.timeline.catch_up()
+            return self.database.timeline.position().sts
+
     def newest_catalog(self) -> ManagedCatalog:
         """The definitions that the open transaction sees, or the next one."""
         with self.guarded():
@@ -334,10 +359,10 @@ class Execution:
 
     def _run_blindly(self, query: str, parameters: Any) -> Outcome | None:
         """Run a statement that need not ask for a snapshot; None: it has to."""
-        isolation = self.controls.isolation or self.isolation
         if (
-            isolation is not IsolationLevel.SNAPSHOT
+            self.controls.level is not IsolationLevel.SNAPSHOT
             or not self._options.merges
+            or self.controls.as_of is not None
             or self.transaction is not None
         ):
             return None
@@ -354,7 +379,7 @@ class Execution:
     def _run_other(self, plan: object, bound: Sequence[Any]) -> Outcome:
         """Run a statement about transactions or the session."""
         if isinstance(plan, TransactionControl):
-            self.controls.run(plan)
+            self.controls.run(plan, bound)
             return Outcome()
         assert isinstance(plan, SessionPlan)
         if self.transaction is not None:
@@ -479,13 +504,20 @@ class Execution:
         transaction = self.transaction
         if transaction is None:
             transaction = self.begin()
-        elif transaction.has_failed:
+        elif transaction.is_long:
+            undisturbed(partial(self.database.long_snapshots.hand_over, transaction))
+        if transaction.has_failed or transaction.is_held:
             transaction.expect_sound()
         transaction.lock_timeout = self.lock_timeout
         commits = self.commits_each
         migrates = transaction.migration is not None or (
             statement.defines and (self._defines_within or statement.is_held)
         )
+        if transaction.is_held and (migrates or statement.defines):
+            raise errors.SerializationError(
+                "the snapshot of this transaction was handed to the engine, and DDL needs "
+                "one of now: run it in a transaction that begins with it"
+            )
         if migrates:
             migration = transaction.migration or self._migrate(transaction)
             run = partial(migration.run, run, defines=statement.defines)
@@ -560,7 +592,7 @@ class Execution:
             database.alterations,
             self.temporaries,
             session,
-            self.controls.isolation or self.isolation,
+            self.controls.level,
             locks=database.locks,
             certifier=database.certifier,
             uncommitted=database.uncommitted,
@@ -570,6 +602,7 @@ class Execution:
             planned_at=planned_at,
             begun=self.controls.begun,
         )
+        transaction.lock = self.lock
         transaction.is_single = self.commits_each
         transaction.holder = self.number, threading.current_thread().name
         self.transaction = transaction
@@ -577,8 +610,12 @@ class Execution:
         if self.contender.begin():
             database.commits.note_retry()
         if planned_at is None:
+            as_of = self.controls.as_of
             try:
                 reacquire_turn(transaction)
+                if as_of is not None:
+                    with translating():
+                        transaction.past = point_at(transaction, as_of)
             except BaseException:
                 self.end()
                 raise
@@ -619,7 +656,10 @@ class Execution:
         committed = has_lost = False
         own = self.temporaries.withdraw(transaction) if self.temporaries else {}
         try:
-            transaction.expect_sound()
+            if transaction.has_failed or transaction.has_writes or own:
+                transaction.expect_sound()
+            with translating():
+                transaction.let_go()
             if transaction.has_writes or transaction.migration is not None:
                 if transaction.deferred:
                     with translating():

@@ -164,6 +164,7 @@ def runs_apart(
     return (
         isinstance(statement, SelectStatement)
         and transaction.migration is None
+        and not (transaction.is_held or statement.text.reads_past)
         and not any(
             table.is_temporary or transaction.writes.get(table.id)
             for table in statement.text.tables

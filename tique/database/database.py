@@ -47,6 +47,7 @@ from tique.commit.server_locks import ServerLocks
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.commit.turns import Turns
 from tique.database import process
+from tique.database.long_snapshots import LongSnapshots
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.define.altering import Alterations
@@ -150,6 +151,14 @@ class Database:
             retention=settings.retention,
             housekeeping=self._keep_house,
         )
+        self.long_snapshots = LongSnapshots(
+            engine,
+            self.catalog,
+            self.timeline,
+            self.sequencer,
+            self.transactions,
+            settings.long_snapshot,
+        )
         self.turns = Turns(lambda: self.timeline.has_company)
         self.locks = Locks(self._server_locks())
         self.hot_keys = HotKeys()
@@ -173,6 +182,7 @@ class Database:
             self.committer,
             self.checkpointer,
             self.transactions,
+            settings.history,
         )
         self.changes = changes
         self.ddl = DDL(changes)
@@ -253,6 +263,7 @@ class Database:
         """Called by the checkpointer's thread at every tick."""
         self.release_abandoned()
         self.uncommitted.tend()
+        self.long_snapshots.tend()
 
     def _keep_up(self) -> None:
         """Called at every heartbeat of a process that shares the database."""
@@ -311,7 +322,10 @@ class Database:
             self.committer.settle()
         with closing(self.engine.session()) as session:
             # Active transactions are asked for first: a commit after that is found.
-            active = any(entry.txid == txid for entry in self.sequencer.active())
+            # (One whose snapshot the engine keeps is no longer the sequencer's.)
+            active = txid in self.transactions or any(
+                entry.txid == txid for entry in self.sequencer.active()
+            )
             others, last_epoch = self.timeline.epochs()
             cts = self.engine.find_commit(session, txid)
             if cts is not None:

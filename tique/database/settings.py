@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from tique import errors
+from tique.history.retention import Retention
 from tique.store.policy import CachePolicy
 
 _FOLD_ROWS = 50_000
@@ -43,11 +44,17 @@ class Settings:
         reads an uncommitted fold, where the engine is faster that way and nothing was
         committed to them for half a second (:mod:`tique.checkpoint.uncommitted`); 0:
         always; None: never.
+    long_snapshot : float or None
+        Seconds after which the engine itself keeps a snapshot that is still open
+        (:mod:`tique.database.long_snapshots`); None: it never does.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float
         Seconds for which a process may be silent until the others that share the
         database give it up; at least 0.5.
+    history : str or None
+        How far back tables can be read (:class:`tique.history.retention.Retention`), if
+        they have no retention of their own; None: they are kept as they are alone.
     """
 
     certifier: str = "memory"
@@ -57,8 +64,10 @@ class Settings:
     row_cache: int = 100_000
     page_cache: int = field(default_factory=_default_page_cache)
     uncommitted_fold_rows: int | None = field(default_factory=lambda: _FOLD_ROWS)
+    long_snapshot: float | None = 1.0
     retention: float = 3600.0
     lease: float = 6.0
+    history: str | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -72,15 +81,17 @@ class Settings:
                 )
         for name, value in vars(self).items():
             default = type(self).__dataclass_fields__[name].default
-            if not isinstance(default, str) and not isinstance(
-                value, int | float | None
-            ):
+            is_text = isinstance(default, str) or name == "history"
+            if not is_text and not isinstance(value, int | float | None):
                 raise errors.InterfaceError(f"{name}={value!r} is not a number")
         if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
             raise errors.InterfaceError(
                 f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
                 f"{_LONGEST_LEASE} seconds"
             )
+
+        if self.history is not None:
+            Retention.parse(self.history)
 
     def policy(self) -> CachePolicy:
         """What of storage is kept in memory."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tique._translation import translating
@@ -75,6 +77,10 @@ class TransactionStatus:
         transaction ended while the status was taken.
     thread : str or None
         The name of the thread that began it; None likewise.
+    is_held : bool
+        Whether the engine keeps its snapshot, so that folds do not wait for it.
+    obstacle : str or None
+        Why the engine does not, though the snapshot is long; None if it need not.
     """
 
     txid: int
@@ -82,6 +88,8 @@ class TransactionStatus:
     age: float
     connection: int | None
     thread: str | None
+    is_held: bool = False
+    obstacle: str | None = None
 
 
 @dataclass(frozen=True)
@@ -245,13 +253,30 @@ def _sequencer(database: Database) -> str:
 
 
 def _transactions(database: Database) -> tuple[TransactionStatus, ...]:
+    now, ours = time.monotonic(), database.transactions
+    active = [(each.txid, each.sts, each.age) for each in database.sequencer.active()]
+    known = {txid for txid, *_ in active}
+    active += [
+        (txid, each.sts, now - each.began)
+        for txid, each in list(ours.items())
+        if each.is_held and txid not in known
+    ]
     found = []
-    for entry in database.sequencer.active():
-        transaction = database.transactions.get(entry.txid)
-        holder = None if transaction is None else transaction.holder
+    for txid, sts, age in sorted(active, key=itemgetter(1, 0)):
+        transaction = ours.get(txid)
+        if transaction is None:
+            found.append(TransactionStatus(txid, sts, age, None, None))
+            continue
+        number, thread = transaction.holder or (None, None)
         found.append(
             TransactionStatus(
-                entry.txid, entry.sts, entry.age, *(holder or (None, None))
+                txid,
+                sts,
+                age,
+                number,
+                thread,
+                transaction.is_held,
+                transaction.obstacle,
             )
         )
     return tuple(found)

@@ -83,6 +83,8 @@ class AdaptedConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
     """Whether every statement is a transaction of its own."""
     isolation_level = _awaited("isolation_level")
     """The level of the transactions to come."""
+    as_of = _awaited("as_of")
+    """The point of the past that the transactions to come read."""
     read_only = _awaited("read_only")
     """Whether the transactions to come are read-only."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 import sqlalchemy.types as sqltypes
+from sqlalchemy.engine.characteristics import ConnectionCharacteristic
 from sqlalchemy.engine.default import DefaultDialect
 
 import tique
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         ConnectArgsType,
         DBAPIConnection,
         DBAPICursor,
+        Dialect,
         IsolationLevel,
     )
     from sqlalchemy.pool import PoolProxiedConnection
@@ -38,6 +40,28 @@ _LOST = ("08", "57P")
 def _level(name: str) -> Any:
     folded = name.replace("_", " ")
     return _SYNONYMS.get(folded, folded)
+
+
+class AsOf(ConnectionCharacteristic):
+    """The execution option ``tique_as_of``: a connection reads as of a version or a time."""
+
+    transactional = True
+
+    def reset_characteristic(
+        self, dialect: Dialect, dbapi_conn: DBAPIConnection
+    ) -> None:
+        """Read what is."""
+        dbapi_conn.as_of = None
+
+    def set_characteristic(
+        self, dialect: Dialect, dbapi_conn: DBAPIConnection, value: Any
+    ) -> None:
+        """Read what was."""
+        dbapi_conn.as_of = value
+
+    def get_characteristic(self, dialect: Dialect, dbapi_conn: DBAPIConnection) -> Any:
+        """The version or the time."""
+        return dbapi_conn.as_of
 
 
 class TiqueDriver(DefaultDialect):
@@ -59,6 +83,8 @@ class TiqueDriver(DefaultDialect):
         if isolation_level is not None:
             isolation_level = _level(isolation_level)
         super().__init__(isolation_level=isolation_level, **kw)  # type: ignore[arg-type]
+        known = self.connection_characteristics
+        self.connection_characteristics = known.union({"tique_as_of": AsOf()})
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -67,6 +68,8 @@ class ManagedCatalog:
         """The other databases: shared by all copies, as they are the engine's."""
         self.held: Set[int] = frozenset()
         """Ids of tables that an open transaction changes: no other one may commit to them."""
+        self.long_writers: dict[int, int] = {}
+        """The snapshots of transactions that the engine keeps, and that may write, by txid."""
 
     @property
     def version(self) -> int:
@@ -236,6 +239,10 @@ class ManagedCatalog:
         now = self._by_id.get(table.id)
         return now is table or now == table
 
+    def oldest_writer(self) -> float:
+        """The oldest snapshot of which folds keep the later keys; asked after λ."""
+        return min(list(self.long_writers.values()), default=inf)
+
     def find_versions(self, table_id: int) -> TableVersions | None:
         """The recent versions of a table, if it is managed."""
         return self._versions.get(table_id)
@@ -364,6 +371,8 @@ class ManagedCatalog:
     def _known_or_new(self, table: Table) -> TableVersions:
         known = self._versions.get(table.id)
         if known is not None and known.table.fault == table.fault:
+            # A number may lose its history, and never gets one.
+            known.table = replace(known.table, history=table.history)
             return known
         found = self._new_versions(table, self._cache, self._engine.shared)
         # Its versions are in the log, as for a table that recovery could not bring

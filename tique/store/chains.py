@@ -205,6 +205,29 @@ class Chains:
             for values, _ in list(takewhile(lambda e: e[1] <= until, seen.items())):
                 del seen[values]
 
+    def commits_until(self, until: int, after: int) -> list[Iterable[tuple[Key, int]]]:
+        """The keys of commits with ``after`` < cts ≤ ``until``, oldest first.
+
+        Those of the primary key, then the values of each UNIQUE one.
+        """
+        rows = [
+            (key, cts)
+            for cts, keys, _ in self._commits_until(until)
+            if cts > after
+            for key in keys
+        ]
+        return [
+            rows,
+            *(
+                [
+                    e
+                    for e in takewhile(lambda e: e[1] <= until, seen.items())
+                    if e[1] > after
+                ]
+                for seen in self._unique
+            ),
+        ]
+
     def _commits_until(self, until: int) -> list[_Commit]:
         return list(takewhile(lambda commit: commit[0] <= until, self._commits))
 

@@ -49,11 +49,13 @@ import threading
 import time
 from bisect import bisect_right
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique.store.cache import Cache
 from tique.store.chains import Chains, newest_until
+from tique.store.kept_keys import KeptKeys
 from tique.store.rows import completed
 from tique.store.stored import StoredRows
 from tique_backends.records import Row, Versions
@@ -135,6 +137,7 @@ class TableVersions:
         self.is_behind = False
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
+        self._kept = KeptKeys(table)
         self._stored = StoredRows(
             table,
             policy,
@@ -215,14 +218,23 @@ class TableVersions:
         """The newest version of a key, whichever snapshots see it."""
         return self._chains.newest(key)
 
+    @property
+    def judges_since(self) -> int:
+        """The oldest snapshot of which the later commits are known by their keys.
+
+        Asked after :meth:`last_commit`: it may rise meanwhile.
+        """
+        return self._kept.since
+
     def last_commit(self, key: Key) -> int:
-        """The cts of the key's newest version; 0 if it has none."""
+        """The cts of the key's newest version; 0 if none is known."""
         version = self._chains.newest(key)
-        return 0 if version is None else version[0]
+        return self._kept.last_commit(key) if version is None else version[0]
 
     def last_unique_commit(self, constraint: int, values: Key) -> int:
         """The cts of the newest version with these values of a UNIQUE key; or 0."""
-        return self._chains.last_unique_commit(constraint, values)
+        newest = self._chains.last_unique_commit(constraint, values)
+        return newest or self._kept.last_unique_commit(constraint, values)
 
     def matching(self, positions: tuple[int, ...], values: Key) -> Sequence[Key]:
         """The keys with versions that have ``values`` in the columns ``positions``.
@@ -522,8 +534,11 @@ class TableVersions:
             finally:
                 self.epoch += 1
 
-    def folded(self, until: int) -> None:
-        """Drop the versions with cts ≤ ``until``: the engine committed the fold."""
+    def folded(self, until: int, oldest_writer: float = inf) -> None:
+        """Drop the versions with cts ≤ ``until``: the engine committed the fold.
+
+        The keys of those later than ``oldest_writer`` are kept.
+        """
         with self._changing_storage():
             self.folded_until = until
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
@@ -531,6 +546,7 @@ class TableVersions:
             self._undrained_since = left[0][0] if left else None
             # Written through first: a reader that misses a version looks there next.
             rows = self._chains.rows_until(until)
+            self._keep_keys(until, oldest_writer)
             self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until, rows)
             if not self.is_complete:
@@ -538,6 +554,20 @@ class TableVersions:
                 self._stored.clear()
             self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
             self._count()
+
+    def _keep_keys(self, until: int, oldest_writer: float) -> None:
+        """Keep the keys of versions that are folded, for snapshots that λ has passed."""
+        if oldest_writer >= until or self.table.is_keyless:
+            self._kept.lose(until)
+            return
+        unknown = [bulk.cts for bulk in self.bulk if bulk.cts <= until]
+        self._kept.lose(max([int(oldest_writer), *unknown]))
+        self._kept.keep(self._chains.commits_until(until, after=self._kept.since))
+
+    def forget_keys(self) -> None:
+        """Drop the keys of folded versions: no snapshot that λ has passed may write."""
+        with self.lock:
+            self._kept.lose(self.folded_until)
 
 
 def _cts(entry: tuple[int, Row, bool]) -> int:

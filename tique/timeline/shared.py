@@ -668,4 +668,4 @@ class SharedTimeline(Timeline):
             versions = self._catalog.find_versions(table_id)
             if versions is not None and folded > versions.folded_until:
                 with versions.no_draining():
-                    versions.folded(folded)
+                    versions.folded(folded, self._catalog.oldest_writer())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_backends.catalog import histories
 from tique_backends.catalog.foreign_keys import attached, read
 from tique_backends.engine import FORMAT_OF_CACHES_BY_NAME, FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
@@ -33,6 +34,8 @@ def renew(session: Session, found: int, factor: int) -> None:
         for schema, name, number in session.execute(MANAGED).fetch_all():
             before, after = f"tique.{quote(f'{schema}.{name}')}", cache_label(number)
             session.execute(f"ALTER TABLE {before} RENAME TO {quote(after)}")
+    for statement in histories.SCHEMA:
+        session.execute(statement)
     session.execute(
         f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
         f"epoch = (epoch + 1) * {factor}"
@@ -73,6 +76,7 @@ def managed_tables(
         )
         for schema, name, number in managed
     ]
+    tables = histories.attached(session, tables)
     return attached(tables, read(session, laid_out))
 
 

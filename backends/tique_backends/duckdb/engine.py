@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from typing_extensions import override
 
+from tique_backends.catalog import histories
 from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.concurrency.inherited import noted
 from tique_backends.duckdb.catalog import attaching, introspection, macros, purity
@@ -55,6 +56,7 @@ from tique_backends.names import (
     cache_label,
     cache_name,
     column_list,
+    history_name,
     key_equality,
     quote,
     storage_name,
@@ -86,6 +88,7 @@ _SCHEMA = (
     "commits VARCHAR NOT NULL)",
     "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
+    *histories.SCHEMA,
 )
 
 _JUDGING = """
@@ -283,7 +286,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
             return introspection.views(session)
 
     @override
-    def manage(self, session: DuckDBSession, table: Table) -> Table:
+    def _manage(self, session: DuckDBSession, table: Table) -> Table:
         managed = self._numbered(session, table)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0)',
@@ -296,6 +299,11 @@ class DuckDBEngine(Engine[DuckDBSession]):
         stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
         layout = ", ".join(version_columns(table) + stamps)
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
+
+    @override
+    def _create_history(self, session: DuckDBSession, table: Table) -> None:
+        layout = ", ".join([*version_columns(table), *histories.STAMPS])
+        session.execute(f"CREATE TABLE {history_name(table)} ({layout})")
 
     @override
     def upgrade(self, session: DuckDBSession) -> None:
@@ -407,7 +415,12 @@ class DuckDBEngine(Engine[DuckDBSession]):
         fold = self._fold_keyless if table.is_keyless else self._fold_keyed
         if appended:
             fold = self._fold_appended
-        return session.transact(lambda: fold(session, table, until))
+
+        def move() -> int:
+            self._keep_images(session, table, until, appended=appended)
+            return fold(session, table, until)
+
+        return session.transact(move)
 
     def _fold_appended(self, session: DuckDBSession, table: Table, until: int) -> int:
         session.execute(
@@ -482,6 +495,8 @@ class DuckDBEngine(Engine[DuckDBSession]):
                 f"FROM ({entries})"
             )
             session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
+            going = f"SELECT cts, committed_at {old}"
+            session.execute(histories.KEEPING_MOMENTS.format(commits=going))
             session.execute(
                 "UPDATE tique.format SET forgotten = greatest(forgotten, "
                 f"(SELECT coalesce(max(txid), 0) {old}))"

@@ -178,8 +178,13 @@ class DuckDBForms(Forms):
         staged: int | None,
         appended: bool = False,
         flat: bool = False,
+        past: bool = False,
     ) -> tuple[str, ...]:
-        versions = self._versions(table, sts, staged)
+        versions = (
+            self._past_versions(table, sts, folded=flat)
+            if past
+            else self._versions(table, sts, staged)
+        )
         columns = column_list(table)
         if appended:
             # A join would lose the order of the rows (and take 8 ms per million).

@@ -12,11 +12,12 @@ each body here reads all that it depends on inside its transaction.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.catalog import foreign_keys
+from tique_backends.catalog import foreign_keys, histories
 from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
@@ -43,7 +44,7 @@ from tique_backends.monetdb.values.types import (
     reads_alike,
     rows_to_arrow,
 )
-from tique_backends.names import cache_name, storage_name
+from tique_backends.names import cache_name, history_name, storage_name
 from tique_backends.records import Statistics
 from tique_backends.servers.server_engine import ServerEngine
 from tique_rewriter.plans.plan import SiblingConstruct
@@ -68,6 +69,7 @@ _SCHEMA = (
     "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
     "CREATE TABLE tique.fences (cts BIGINT NOT NULL)",
+    *histories.SCHEMA,
     *widening(
         "tique.log",
         {
@@ -100,6 +102,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     _introspection = introspection
     _folding = folding
+    _now = NOW
     settings = RULES
     resolve_path = staticmethod(resolve)
     functions = staticmethod(functions)
@@ -246,7 +249,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return session.transact(read)
 
     @override
-    def manage(self, session: MonetDBSession, table: Table) -> Table:
+    def _manage(self, session: MonetDBSession, table: Table) -> Table:
         managed = self._numbered(session, table)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
@@ -272,6 +275,18 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             ]
             statements += widening(storage, columns, keys)
         for statement in statements:
+            session.execute(statement)
+
+    @override
+    def _create_history(self, session: MonetDBSession, table: Table) -> None:
+        columns = [replace(column, not_null=False) for column in table.columns]
+        images = replace(table, columns=tuple(columns))
+        name = history_name(table)
+        layout = [version_columns(images), *histories.STAMPS]
+        session.execute(f"CREATE TABLE {name} ({', '.join(layout)})")
+        stamps = {"_until": ("BIGINT", True), "_there": ("BOOLEAN", True)}
+        kinds = {c.name: (c.type, False) for c in columns}
+        for statement in widening(name, kinds | stamps):
             session.execute(statement)
 
     @override
@@ -363,6 +378,8 @@ def _prune(session: MonetDBSession, until: int, retention: float) -> None:
         f"SELECT coalesce(max(txid), 0) {old}"
     ).fetch_all()
     if forgotten:
+        going = f"SELECT cts, committed_at {old}"
+        session.execute(histories.KEEPING_MOMENTS.format(commits=going))
         session.execute(
             f"UPDATE tique.format SET forgotten = {forgotten} "
             f"WHERE forgotten < {forgotten}"

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from tique_backends.catalog import foreign_keys
+from tique_backends.catalog import foreign_keys, histories
 from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    history_name,
+    key_list,
+    quote,
+    storage_name,
+)
 from tique_backends.postgresql import folding
 from tique_backends.postgresql.catalog import introspection, purity
 from tique_backends.postgresql.catalog.functions import (
@@ -81,6 +88,7 @@ _SCHEMA = (
     "CREATE INDEX ON tique.outcomes (txid)",
     "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY, settled XID8, "
     "is_swept BOOLEAN NOT NULL DEFAULT FALSE)",
+    *histories.SCHEMA,
     # Parts of the log that could not be applied; table number 0 stands for all tables.
     "CREATE TABLE IF NOT EXISTS tique.aside (cts BIGINT, id BIGINT, "
     "reason TEXT NOT NULL, PRIMARY KEY (cts, id))",
@@ -139,6 +147,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     _introspection = introspection
     _folding = folding
+    _now = NOW
     _committed = (
         "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
         "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
@@ -372,24 +381,18 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return session.execute(introspection.OF_TYPE, [name]).fetch_all()
 
     @override
-    def manage(self, session: PostgreSQLSession, table: Table) -> Table:
+    def _manage(self, session: PostgreSQLSession, table: Table) -> Table:
         expect_rights_of_owner(session, table)
         if not table.is_materialized:
             self._expect_own(session, table)
         table = self._numbered(session, table)
         cache = cache_name(table)
-        session.execute(
-            f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
-            f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
-        )
-        for column in table.generated:
-            session.execute(f"ALTER TABLE {cache} DROP COLUMN {quote(column.name)}")
+        stamps = ("_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL")
+        self._create_alike(session, table, cache, stamps, _TIDY)
         if not table.is_keyless:
             session.execute(
                 f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"
             )
-        for statement in readable_as(table):
-            session.execute(statement)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [table.id, table.schema, table.name],
@@ -399,6 +402,40 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         # Columns of these types are held from now on.
         _run_all(session, KEEPING_ATTRIBUTES)
         return introspection.describe(session, table.schema, table.name, table.id)
+
+    def _create_alike(
+        self,
+        session: PostgreSQLSession,
+        table: Table,
+        name: str,
+        stamps: Sequence[str],
+        options: str = "",
+    ) -> None:
+        """Create a table of tique's with the columns of a managed one, and its readers."""
+        session.execute(
+            f"CREATE TABLE {name} (LIKE {storage_name(table)} {STORED}, "
+            f"{', '.join(stamps)}){options}"
+        )
+        for column in table.generated:
+            session.execute(f"ALTER TABLE {name} DROP COLUMN {quote(column.name)}")
+        for statement in readable_as(table, name):
+            session.execute(statement)
+
+    @override
+    def _create_history(self, session: PostgreSQLSession, table: Table) -> None:
+        name, key = history_name(table), table.primary_key
+        self._create_alike(session, table, name, histories.STAMPS)
+        for position, column in enumerate(table.columns):
+            if column.not_null and position not in key:
+                session.execute(
+                    f"ALTER TABLE {name} ALTER {quote(column.name)} DROP NOT NULL"
+                )
+        session.execute(f"CREATE INDEX ON {name} USING brin (_until)")
+        if key:
+            # Not every index that has room for a key has room for more.
+            is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
+            until = "" if is_tight else ", _until"
+            session.execute(f"CREATE INDEX ON {name} ({key_list(table, key)}{until})")
 
     @override
     def upgrade(self, session: PostgreSQLSession) -> None:
@@ -480,7 +517,9 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             ((forgotten,),) = session.execute(
                 "WITH _old AS (DELETE FROM tique.outcomes "
                 f"WHERE committed_at < {NOW} - CAST($1 AS BIGINT) "
-                "AND cts < (SELECT max(cts) FROM tique.outcomes) RETURNING txid) "
+                "AND cts < (SELECT max(cts) FROM tique.outcomes) "
+                "RETURNING cts, txid, committed_at), "
+                f"_kept AS ({histories.KEEPING_MOMENTS.format(commits='TABLE _old')}) "
                 "SELECT coalesce(max(txid), 0) FROM _old",
                 [int(retention * 1e6)],
             ).fetch_all()

@@ -50,6 +50,7 @@ class PostgreSQLForms(ServerForms):
     """The forms for PostgreSQL."""
 
     integers = INTEGERS
+    only = "ONLY "
     overlays_in_parts = True
     stage = staticmethod(stage_name)
     known_rows = staticmethod(known_rows)

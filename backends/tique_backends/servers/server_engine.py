@@ -81,6 +81,13 @@ class ServerEngine(Engine[SessionT]):
     _introspection: ServerIntrospection
     _folding: Folding[SessionT]
     """The server's steps of a fold."""
+    _now: str
+    """The server's time, as its log has it."""
+
+    @override
+    def clock(self, session: SessionT) -> int:
+        ((now,),) = session.execute(f"SELECT {self._now}").fetch_all()
+        return int(now)
 
     @override
     def declared_foreign_keys(
@@ -181,6 +188,7 @@ class ServerEngine(Engine[SessionT]):
         folding = self._folding
 
         def write() -> None:
+            self._keep_images(session, table, until, appended=appended)
             if table.is_keyless:
                 folding.fold_keyless(session, table, until)
             else:

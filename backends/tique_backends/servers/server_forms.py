@@ -79,8 +79,13 @@ class ServerForms(Forms):
         staged: int | None,
         appended: bool = False,
         flat: bool = False,
+        past: bool = False,
     ) -> tuple[str, ...]:
-        versions = self._versions(table, sts, staged)
+        versions = (
+            self._past_versions(table, sts, folded=flat)
+            if past
+            else self._versions(table, sts, staged)
+        )
         if table.is_keyless:
             return self._seen(*self._keyless(table, versions, appended=appended))
         parts = self._kept(table, versions), self._current(table, versions, flat=flat)

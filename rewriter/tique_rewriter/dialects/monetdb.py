@@ -81,8 +81,9 @@ RULES = Rules(
         tokens=token_pattern(
             string=f"[eE]?{ESCAPED}|[rRxX]{DOUBLED}",
             word=UNICODE_WORD,
-            # (Of two signs in a row some are an operator in one release only.)
-            operator=r"[(),.;+*%]|-(?!-)|/|(?:[<>]=?|<>|<<|>>|\|\|?|[=&^~])(?![<>=|&^~])",
+            # (Of two signs in a row some are an operator in one release only; => is in no
+            # text that it gets.)
+            operator=r"[(),.;+*%]|-(?!-)|/|(?:[<>]=?|<>|<<|>>|=>|\|\|?|[=&^~])(?![<>=|&^~])",
             blank=r"[ \t\n\r\f\v]+|(?:--|\#)[^\n\r]*(?:\r?\n|\Z)",
         ),
         interesting=re.compile(
@@ -117,6 +118,7 @@ RULES = Rules(
     refused_kinds={
         exp.Qualify: ("QUALIFY", ("QUALIFY",)),
         exp.Columns: ("COLUMNS()", ("COLUMNS",)),
+        exp.Kwarg: ("a named argument", ("=>",)),
         exp.Unnest: ("UNNEST()", ("UNNEST",)),
     },
     refused_parts={

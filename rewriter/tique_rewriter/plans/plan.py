@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tique_rewriter.plans.past import Past
     from tique_rewriter.plans.text import Text
     from tique_rewriter.schema import Table
 
@@ -172,7 +173,8 @@ class Reference:
     stands for all. ``beside`` lists the statement's constructs that not every engine
     keeps apart from the text that fills the hole. In the place of a view, of which
     ``table`` has the names and columns, its query is read. If it ``is_numbered``, its rows
-    have one more column, :data:`ROW_NUMBER`, which tells equal ones apart.
+    have one more column, :data:`ROW_NUMBER`, which tells equal ones apart. With a
+    ``past`` they are those of then.
     """
 
     table: Table
@@ -182,6 +184,7 @@ class Reference:
     beside: frozenset[SiblingConstruct] = frozenset()
     view: ViewQuery | None = None
     is_numbered: bool = False
+    past: Past | None = None
 
 
 @dataclass(frozen=True)
@@ -356,7 +359,8 @@ class TransactionControl(Plan):
     ``savepoint`` is the savepoint's folded name; ``isolation`` an isolation
     level in upper case as written (``READ COMMITTED``, ``SNAPSHOT``,
     ``REPEATABLE READ``, ``SERIALIZABLE``); ``read_only`` None when not said. If it
-    ``chains``, COMMIT and ROLLBACK begin another transaction like the one that ends.
+    ``chains``, COMMIT and ROLLBACK begin another transaction like the one that ends. One
+    ``as_of`` the past only reads.
     """
 
     control: Control
@@ -364,3 +368,4 @@ class TransactionControl(Plan):
     isolation: str | None = None
     read_only: bool | None = None
     chains: bool = False
+    as_of: Past | None = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sqlglot import expressions as exp
 
+    from tique_rewriter.plans.past import Past
     from tique_rewriter.plans.plan import ViewQuery
     from tique_rewriter.safety.listings import Listed
     from tique_rewriter.schema import Table
@@ -30,6 +31,8 @@ class Read:
     span: Span
     view: ViewQuery | None = None
     """The query of the view that ``table`` describes; None if it is a table."""
+    past: Past | None = None
+    """The point of the past as of which it is read."""
 
     @property
     def own_alias(self) -> bool:

@@ -25,6 +25,7 @@ from tique_rewriter.scope.descriptions import (
 )
 from tique_rewriter.scope.labels import distinct_names, labels
 from tique_rewriter.scope.moments import marks_of, moments
+from tique_rewriter.scope.past import check_past, note_past, past_marks, refuse_past
 from tique_rewriter.scope.reads import Read, Reads
 from tique_rewriter.scope.relations import columns_of, common_table, relations_of
 from tique_rewriter.scope.rows import check_rows
@@ -84,6 +85,7 @@ def find_table(
     for name in (node.catalog, node.db):
         check_not_attached(source, catalog, name, starts_at(node))
     check_private(source, node)
+    refuse_past(source, node, "of a table that is changed")
     named = isinstance(node.this, exp.Identifier)
     table = catalog.find(node.db or None, node.name) if named else None
     if table is None and named and catalog.view(node.db or None, node.name):
@@ -194,6 +196,7 @@ def find_reads(
     found: list[Read] = []
     own: list[Listed] = []
     outer: list[Mark] = []
+    rest = source
     for part in parts:
         check_query(source, part)
         check_lateral(source, part)
@@ -208,16 +211,21 @@ def find_reads(
             read = _read(source, node, catalog, is_target=node is target)
             if isinstance(read, Read):
                 found.append(read)
+                if words := note_past(source, read):
+                    outer += past_marks(read, words)
+                    rest = rest.without(words)
             elif isinstance(read, Mark):
                 outer.append(read)
             elif read is not None:
                 own.append(read)
+    for part in parts:
+        check_past(source, part, found)
     found.sort(key=lambda read: read.span.start)
     for index, read in enumerate(found):
         read.span = Span(read.span.start, read.span.end, index)
     reads = Reads(found, own)
     check_case(source, parts[0].root(), [read.table for read in found])
-    check_functions(source, parts[0].root(), catalog)
+    check_functions(rest, parts[0].root(), catalog)
     if found:
         check_windows(source, parts[0].root())
     for part in parts:

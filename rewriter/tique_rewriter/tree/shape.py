@@ -30,7 +30,7 @@ _PARTS: dict[type[exp.Expr], set[str]] = {
     exp.SetOperation: {*_QUERY_TAIL, "this", "expression", "distinct", "by_name"},
     exp.Subquery: {*_QUERY_TAIL, "this", "alias", "joins"},
     exp.Values: {*_QUERY_TAIL, "expressions", "alias"},
-    exp.Table: {"this", "db", "alias", "joins", "ordinality"},
+    exp.Table: {"this", "db", "alias", "joins", "ordinality", "when", "version"},
     exp.Join: {"this", "side", "kind", "method", "on", "using"},
     exp.Lateral: {"this", "alias", "ordinality"},
     exp.With: {"expressions", "recursive"},

@@ -147,7 +147,8 @@ class Alterations:
             described = engine.describe(session, plan.after.schema, plan.after.name)
             _expect_same_columns(described, plan.after)
             engine.check_definition(session, described)
-            after = engine.manage(session, described)
+            history = self._changes.history(before)
+            after = engine.manage(session, replace(described, history=history))
         after = replace(after, foreign_keys=plan.after.foreign_keys)
         known = {(table.schema, table.name): table for table in self._catalog}
         del known[before.schema, before.name]

@@ -87,7 +87,10 @@ class DDL:
 
             def create() -> int:
                 since.clear()
-                new, count = made.create(session, engine, self._parents, before)
+                history = self.changes.history(before)
+                new, count = made.create(
+                    session, engine, self._parents, before, history
+                )
                 if not made.is_empty:
                     since[new.id] = transaction.sts
                 return count
@@ -243,6 +246,7 @@ class DDL:
                 found[table.schema, table.name] = table
             self._take_foreign_keys(session, found)
             for place, table in found.items():
+                table = replace(table, history=self.changes.history())
                 managed = engine.manage(session, table)
                 found[place] = replace(managed, foreign_keys=table.foreign_keys)
             known = {(table.schema, table.name): table for table in self._catalog}

@@ -73,6 +73,7 @@ from tique.query.define.schema_changes import (
 )
 from tique.query.write.foreign_keys import check_deferred
 from tique.writes.tickets import serialization_error
+from tique_backends.catalog import histories
 from tique_backends.errors import EngineError
 from tique_backends.names import key_equality
 from tique_backends.records import CommitRecord
@@ -115,6 +116,7 @@ class Migration(SchemaChanges):
             changes.committer,
             changes.checkpointer,
             changes.transactions,
+            changes.retention,
         )
         self._lasting = changes.catalog
         self._transaction = transaction
@@ -569,6 +571,8 @@ class Migration(SchemaChanges):
                 staged[number] = session.append_staged(writes.table, ticket.cts)
         known = {table.id for table in self._lasting}
         made = {table.id: 0 for table in self.catalog if table.id not in known}
+        if made:
+            histories.begin(session, made, ticket.cts)
         record = CommitRecord(
             ticket.cts,
             transaction.txid,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tique_backends.engine import Engine
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import History, Table
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class NewTable:
         engine: Engine,
         parents: Callable[[Table], Mapping[tuple[str, str], Table]],
         before: Table | None,
+        history: History | None,
     ) -> tuple[Table, int]:
         """Create it in an engine transaction, in the place of another one if there is one.
 
@@ -68,7 +69,7 @@ class NewTable:
         table = self.table
         described = engine.describe(session, table.schema, table.name)
         engine.check_definition(session, described)
-        made = engine.manage(session, described)
+        made = engine.manage(session, replace(described, history=history))
         if table.foreign_keys:
             made = replace(made, foreign_keys=table.foreign_keys)
             referenced = parents(made)

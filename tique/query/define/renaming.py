@@ -58,7 +58,7 @@ def rename_type(
     changes = transaction.ddl.changes
     changes.expect_possible(transaction)
     with changes.alone():
-        _make_anew(transaction, text, tables, before=expect)
+        _make_anew(transaction, text, tables, expect=expect)
 
 
 def rename_schema(plan: RenameSchema, transaction: DDLTransaction) -> None:
@@ -106,7 +106,7 @@ def _make_anew(
     tables: Sequence[Table],
     renamed: Mapping[str, str] = MappingProxyType({}),
     *,
-    before: Callable[[], None] | None = None,
+    expect: Callable[[], None] | None = None,
     after: Callable[[], None] | None = None,
 ) -> None:
     """Run a statement that gives tables another definition, while no other DDL runs.
@@ -117,7 +117,7 @@ def _make_anew(
         The transaction, the statement and the tables.
     renamed
         The schemas whose names it changes, and the new ones.
-    before, after
+    expect, after
         Checks in the engine transaction, around all else.
     """
     changes, engine = transaction.ddl.changes, transaction.engine
@@ -134,8 +134,8 @@ def _make_anew(
         return renamed.get(schema, schema), name
 
     def change() -> None:
-        if before is not None:
-            before()
+        if expect is not None:
+            expect()
         since.clear()
         oldest = [changes.absorb(table, transaction) for table in tables]
         for table in tables:
@@ -152,10 +152,11 @@ def _make_anew(
             if table.fault is None
         }
         anew = [place(table.schema, table.name) for table in tables]
-        for name, sts in zip(anew, oldest, strict=True):
+        for before, name, sts in zip(tables, anew, oldest, strict=True):
             described = engine.describe(session, *name)
             engine.check_definition(session, described)
-            made = engine.manage(session, described)
+            history = changes.history(before)
+            made = engine.manage(session, replace(described, history=history))
             since[made.id] = sts
             known[name] = replace(made, foreign_keys=known[name].foreign_keys)
         for name, table in known.items():

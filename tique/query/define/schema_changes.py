@@ -47,6 +47,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
 from tique_backends.errors import EngineError
+from tique_rewriter.schema import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -82,6 +83,8 @@ class SchemaChanges:
         The parts that are paused meanwhile.
     transactions
         The open transactions of this process, by txid.
+    retention
+        That of the history of new tables; None: they have none.
     """
 
     engine: Engine
@@ -90,6 +93,7 @@ class SchemaChanges:
     committer: Committer
     checkpointer: Checkpointer
     transactions: Mapping[int, Transaction]
+    retention: str | None = None
 
     def expect_possible(self, transaction: Transaction) -> None:
         """Refuse DDL in a transaction that has uncommitted writes, or is read-only.
@@ -237,6 +241,18 @@ class SchemaChanges:
         """
         self.catalog.versions(table).drain(mine.session)
         return self.timeline.position().sts
+
+    def history(self, before: Table | None = None) -> History | None:
+        """The history that begins with a new table, or one that takes another's place.
+
+        Alone: the next commit is the first that it has not yet.
+        """
+        retention = self.retention
+        if before is not None and before.history is not None:
+            retention = before.history.retention
+        if retention is None:
+            return None
+        return History(self.timeline.position().sts, retention)
 
     def absorb(self, table: Table, mine: Transaction) -> float:
         """Move the transaction's own writes to a table to storage.

@@ -208,7 +208,7 @@ class Temporaries:
         # It is made like a managed one for a moment, without a barrier.
         transaction.ddl.changes.timeline.expect_owner()
         session = transaction.session
-        table = self._described(session, plan, query)
+        table = self._described(transaction.apart, plan, query)
         self._there[table.id] = table
         count = temporary.create(session, table, query if plan.has_rows else None)
         self._catalog.add_temporary(table)
@@ -255,7 +255,7 @@ class Temporaries:
         self._expect_possible(transaction, "VIEW", plan.name)
         transaction.ddl.changes.timeline.expect_owner()
         # Even of one that is there: the engine may not have IF NOT EXISTS.
-        written = self._written(transaction.session, plan)
+        written = self._written(transaction.apart, plan)
         if name in self._views and not plan.replaces:
             return
         number = -next(_numbers)

@@ -64,10 +64,12 @@ class ExplainStatement(Statement):
             transaction.choices = None
         rows = [("rewritten statement", sql), *plans]
         rows += dict.fromkeys([choice.shown() for choice in choices])
+        forms = {choice.form for choice in choices}
         if (
             obstacle is not None
+            and Form.HISTORY not in forms
             and transaction.engine.capabilities.reads_uncommitted_folds
-            and any(choice.form is not Form.STORAGE for choice in choices)
+            and forms - {Form.STORAGE}
         ):
             rows.append(("no uncommitted fold", obstacle))
         if self._analyzes and not isinstance(statement, SelectStatement):

@@ -14,13 +14,15 @@ be run once more, on the same snapshot. There the engine finds the form's rows f
 are the snapshot's. What it still raises, it may raise natively. Without the
 error no statement is fenced: conditions that reach storage make use of its order and
 indexes. In a transaction with DDL there is no second run: the engine has aborted its own
-transaction with the first error, and the application's with it.
+transaction with the first error, and the application's with it; so it does with one that
+keeps a snapshot, where it has no savepoints, and the application runs that transaction again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ def run_fenced_if_needed(
     except EngineError as error:
         if error.kind is not ErrorKind.DATA or not transaction.needs_fence:
             raise
+        if not transaction.goes_on():
+            raise errors.SerializationError(
+                "a row that the snapshot lacks may be at fault for an error, with which the "
+                f"engine has ended the transaction that kept it; run it again ({error})"
+            ) from error
     transaction.is_fenced = True
     try:
         return run(transaction, bound)

@@ -20,6 +20,8 @@ class Form(Enum):
     UNION = "union"
     """Of a table without a key, or one only appended to: inserted rows beside storage."""
     UNCOMMITTED_FOLD = "uncommitted fold"
+    HISTORY = "history"
+    """As of the past: storage and cache, and the before-images in place of what is newer."""
 
 
 class Choice(NamedTuple):

@@ -233,6 +233,8 @@ class PointSelectStatement(SelectStatement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Look the row up; let the engine compare a key of another type."""
+        if transaction.past is not None:
+            return super().run(transaction, parameters)
         try:
             key = self._keys.read(parameters)
         except NotLocal:
@@ -247,6 +249,8 @@ class PointSelectStatement(SelectStatement):
     def rows_here(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[Sequence[ResultColumn], list[Row]] | None:
+        if transaction.past is not None:
+            return None
         try:
             key = self._keys.read(parameters)
         except NotLocal:
@@ -312,7 +316,11 @@ class GroupSelectStatement(SelectStatement):
     def rows_here(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[Sequence[ResultColumn], list[Row]] | None:
-        if self._answer is None or self._columns is None:
+        if (
+            self._answer is None
+            or self._columns is None
+            or transaction.past is not None
+        ):
             return None
         rows = self._reader.rows(transaction, parameters)
         if rows is None:

@@ -37,6 +37,8 @@ class SnapshotText:
     def __init__(self, plan: Plan) -> None:
         self.sources = [_source(reference) for reference in plan.references]
         """The plan's references, ready to be filled in."""
+        self.reads_past = any(reference.past for reference in plan.references)
+        """Whether some table is read as of the past."""
         self._parameters = plan.parameters
         self.is_wide = not all(source.is_narrow for source in self.sources)
         """Whether some table is read with no column of its key bound."""
@@ -177,9 +179,15 @@ class _ViewSource(Source):
         in_storage: bool = False,
     ) -> tuple[str, ...]:
         transaction.touched.add(self.table.id)
-        (sql,), _ = self._query.fill(
-            transaction, (), self._view.select.text, in_storage=in_storage
-        )
+        around = transaction.past
+        if self.reference.past is not None:
+            transaction.past = self.point(transaction, parameters)
+        try:
+            (sql,), _ = self._query.fill(
+                transaction, (), self._view.select.text, in_storage=in_storage
+            )
+        finally:
+            transaction.past = around
         return (self._named(transaction, sql),)
 
     @override

@@ -14,7 +14,8 @@ is filled with one of
   can matter are few;
 * *scan*: storage without the rows that the cache supersedes (an anti-join), plus the
   newest visible versions, own writes on top. A join of two such tables is asked for in
-  parts, where the plan says how.
+  parts, where the plan says how;
+* *history*: the same as of a version of the past (:mod:`tique.query.read.past`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique.query.read.forms import Choice, Form
 from tique.query.read.group_rows import GroupRows, may_match
+from tique.query.read.past import folded_until, point_at
 from tique.store.rows import lacks
 from tique_backends.forms import together
 from tique_rewriter.local.kernel import NotLocal
@@ -31,6 +33,7 @@ from tique_rewriter.local.values import key_coercer
 from tique_rewriter.plans.plan import ROW_NUMBER, Literal, Operand, Reference
 
 if TYPE_CHECKING:
+    from tique.history.moments import Point
     from tique.query.transaction.transaction import Transaction
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
@@ -173,6 +176,9 @@ class Source:
         in_storage: bool = False,
     ) -> tuple[str, ...]:
         """Queries that together return the reference's rows in the snapshot."""
+        point = self.point(transaction, parameters)
+        if point is not None:
+            return self._past(transaction, point)
         transaction.see_table(self.table)
         if in_storage:
             self._note_in_storage(transaction)
@@ -190,6 +196,30 @@ class Source:
         elif self._computes:
             form = tuple([forms.computed(self.table, query) for query in form])
         return (forms.fenced(form),) if transaction.is_fenced else form
+
+    def point(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Point | None:
+        """The point of the past that is read; None: the transaction's snapshot."""
+        past = self.reference.past
+        if past is None:
+            return None if self.table.is_temporary else transaction.past
+        return point_at(transaction, past.point(parameters))
+
+    def _past(self, transaction: Transaction, point: Point) -> tuple[str, ...]:
+        """The history form."""
+        folded = folded_until(transaction, self.table, point)
+        version = point.version
+        if transaction.choices is not None:
+            why = f"as of version {version:,}; storage is at {folded:,}"
+            self._note(transaction, Form.HISTORY, why)
+        forms = self._forms(transaction)
+        found = forms.scan(
+            self.table, version, staged=None, past=True, flat=folded >= version
+        )
+        if self._computes:
+            found = tuple([forms.computed(self.table, query) for query in found])
+        return (forms.fenced(found),) if transaction.is_fenced else found
 
     def _form(
         self, transaction: Transaction, parameters: Sequence[Any]

@@ -126,6 +126,8 @@ def _move_forward(transaction: Transaction) -> None:
     if not transaction.has_one_snapshot:
         transaction.renew()
         return
+    if transaction.is_held:
+        return
     sts = transaction.timeline.refresh(transaction.txid, keeps=True)
     if sts > transaction.sts and has_seen_the_same(transaction, sts):
         transaction.see_as_of(sts)

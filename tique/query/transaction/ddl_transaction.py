@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
@@ -50,6 +50,8 @@ class DDLTransaction(Transaction):
     The others are those of :class:`~tique.query.transaction.transaction.Transaction`.
     """
 
+    lock: Any
+    """The connection's: a statement under way has it."""
     migration: Migration | None = None
     """Its DDL, if it has run any and is more than a statement."""
 
@@ -106,6 +108,8 @@ class DDLTransaction(Transaction):
 
     def rollback_to(self, name: str) -> int:
         """Undo the statements after the savepoint, which stays; its sequence number."""
+        if self.held is not None:
+            self.held.expect_kept()
         position = self._find_savepoint(name)
         savepoint = self.savepoints[position]
         sequence = savepoint.sequence

@@ -17,8 +17,10 @@ from typing_extensions import override
 from tique import errors
 from tique.query.read.keyed_rows import KeyedRows
 from tique.query.transaction.constraint_modes import ConstraintModes
+from tique.query.transaction.held import Held
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
+from tique.store.kept_keys import too_old
 from tique.writes.references import References
 from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from tique.commit.lock_keys import LockKey
     from tique.commit.locks import Locks
     from tique.commit.turns import Contender
+    from tique.history.moments import Point
     from tique.query.read.forms import Choice
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -90,7 +93,7 @@ class _StatementScope:
     ) -> None:
         transaction = self._transaction
         try:
-            if kind is not None and not transaction.has_run_ddl:
+            if kind is not None and transaction.goes_on():
                 # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
                 # Staged rows went with a connection that is lost: a later use of them
                 # fails. The error to raise is the statement's own.
@@ -160,6 +163,16 @@ class Transaction(KeyedRows):
     """Whether its statement is fenced (:mod:`tique.query.read.fences`)."""
     is_single = False
     """Whether it is a statement in autocommit, which is run again if it loses."""
+    past: Point | None = None
+    """The point of the past that its statements read, if it is AS OF one."""
+    held: Held | None = None
+    """The engine transaction that keeps its snapshot, if there is one."""
+    is_long = False
+    """Whether its snapshot is to be handed to the engine before the next statement."""
+    obstacle: str | None = None
+    """Why that was not possible."""
+    rests_until = 0.0
+    """When it is tried again (:func:`time.monotonic`)."""
     has_failed = False
     """Whether a statement was cut short: it is not known what it has left behind."""
 
@@ -219,7 +232,8 @@ class Transaction(KeyedRows):
         """Its own merged rows that the current statement has looked at."""
         self._is_first_statement = True
         self.planned_at = planned_at
-        waited = 0.0 if begun is None else time.monotonic() - begun
+        self.began = time.monotonic()
+        waited = 0.0 if begun is None else self.began - begun
         self.txid, self.sts = timeline.begin(blindly=planned_at is not None)
         self._moment: int | None = None
         if planned_at is None:
@@ -261,9 +275,56 @@ class Transaction(KeyedRows):
         """Whether there is anything to commit, but to temporary tables."""
         return any(bool(w) and not w.table.is_temporary for w in self.writes.values())
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the engine keeps its snapshot (:mod:`tique.query.transaction.held`)."""
+        return self.held is not None
+
+    def hold(self, aside: Session | None = None) -> None:
+        """Have the engine keep its snapshot, so that λ may pass it; idempotent.
+
+        ``aside`` is a session that it may have for itself.
+
+        Raises
+        ------
+        EngineError
+            The engine transaction could not be begun: the snapshot is kept as before.
+        """
+        if self.held is None:
+            self.held = Held(self, aside or self.engine.session())
+            self.obstacle = None
+            if self.has_one_snapshot:
+                # Folds keep what a commit is certified by, before they may pass it.
+                if not self.read_only:
+                    self.catalog.long_writers[self.txid] = self.sts
+                    self.merges = False
+                self.timeline.end(self.txid)
+
+    @property
+    def apart(self) -> Session:
+        """A session for what is not to be seen in the snapshot that the engine keeps."""
+        return (self.held and self.held.aside) or self.session
+
+    def let_go(self) -> None:
+        """End the engine transaction that keeps its snapshot, if there is one.
+
+        Raises
+        ------
+        EngineError
+            It could not be committed.
+        """
+        held = self.held
+        if held is not None:
+            held.end()
+            self.held = None
+
     def end(self) -> None:
         """Leave the set of active snapshots, give locks back, drop staged rows; idempotent."""
         self.timeline.end(self.txid)
+        with suppress(EngineError):
+            # The outcome stands, whatever becomes of it.
+            self.let_go()
+        self.catalog.long_writers.pop(self.txid, None)
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
@@ -289,6 +350,10 @@ class Transaction(KeyedRows):
         """Whether its next attempt, once it has lost, has a turn; or it waits in a queue."""
         return self.has_one_snapshot or self.is_single
 
+    def goes_on(self) -> bool:
+        """Whether a statement that fails can be taken back by itself."""
+        return not self.has_run_ddl and (self.held is None or self.held.is_kept())
+
     def statement(self) -> _StatementScope:
         """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
         return _StatementScope(self)
@@ -297,6 +362,7 @@ class Transaction(KeyedRows):
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is _READ_COMMITTED:
             if not self._is_first_statement and not self.has_run_ddl:
+                self.let_go()
                 # Certification needs the versions that are newer than the snapshots of
                 # its writes: λ must not pass these (P3).
                 keeps = self.has_writes
@@ -306,7 +372,7 @@ class Transaction(KeyedRows):
 
     def renew(self) -> bool:
         """Take a new snapshot if nothing was read or written; whether that is so."""
-        if self.touched or self.has_writes:
+        if self.touched or self.has_writes or self.is_held:
             return False
         self.sts = self.timeline.refresh(self.txid)
         return True
@@ -343,8 +409,10 @@ class Transaction(KeyedRows):
         Raises
         ------
         OperationalError
-            One was (SQLSTATE 25P02).
+            One was, or the engine has given its snapshot up (SQLSTATE 25P02).
         """
+        if self.held is not None:
+            self.held.expect_kept()
         if self.has_failed:
             raise errors.OperationalError(
                 "a statement of this transaction was cancelled, and it is not known "
@@ -439,7 +507,7 @@ class Transaction(KeyedRows):
                 "transaction began; run that again",
                 table=table.qualified_name,
             )
-        return versions
+        return versions if self.held is None else self.held.versions(table, versions)
 
     @override
     def prepare_scan(self, table: Table) -> TableWrites | None:
@@ -471,6 +539,12 @@ class Transaction(KeyedRows):
                 sqlstate="25006",
             )
         self.touched.add(table.id)
+        if (
+            self.is_held
+            and not (table.is_temporary or table.is_keyless)
+            and self.catalog.versions(table).judges_since > self.sts
+        ):
+            raise too_old(table)
         writes = self.writes.get(table.id)
         if writes is None:
             writes = self.writes[table.id] = TableWrites(table)

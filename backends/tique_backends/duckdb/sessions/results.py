@@ -50,30 +50,36 @@ class DuckDBResult(Result):
         with suppress(EngineError):
             self._drained = self.fetch_all()
 
+    def read_ahead(self, most: int) -> bool:
+        """Have up to so many rows in memory; whether these are all."""
+        self._drained = self.fetch(most + 1)
+        return self._stream is None
+
     @override
     def fetch(self, size: int) -> list[Row]:
-        if self._stream is not None:
-            rows = self._take(lambda c: c.fetchmany(size))
-            if len(rows) < size:
-                self._end()
-            return rows
-        self._check()
         rows, self._drained = self._drained[:size], self._drained[size:]
+        if self._stream is not None and len(rows) < size:
+            wanted = size - len(rows)
+            more = self._take(lambda c: c.fetchmany(wanted))
+            if len(more) < wanted:
+                self._end()
+            return rows + more if rows else more
+        self._check()
         return rows
 
     @override
     def fetch_all(self) -> list[Row]:
-        if self._stream is not None:
-            rows = self._take(lambda c: c.fetchall())
-            self._end()
-            return rows
-        self._check()
         rows, self._drained = self._drained, []
+        if self._stream is not None:
+            rest = self._take(lambda c: c.fetchall())
+            self._end()
+            return rows + rest if rows else rest
+        self._check()
         return rows
 
     @override
     def arrow(self) -> pyarrow.Table:
-        if self._stream is None:
+        if self._stream is None or self._drained:
             return rows_to_arrow(self.fetch_all(), self.columns)
         table = self._take(to_arrow)
         self._end()

@@ -109,6 +109,12 @@ class DuckDBSession(Session):
                 result.drain()
 
     @override
+    def read_ahead(self, most: int) -> bool:
+        stream = self._stream
+        result = stream.reader() if stream is not None and stream.is_open else None
+        return result is None or result.read_ahead(most)
+
+    @override
     def end_abandoned(self) -> None:
         stream = self._stream
         if stream is not None and stream.reader() is None:

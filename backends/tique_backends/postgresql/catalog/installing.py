@@ -5,7 +5,7 @@ INSERT, UPDATE and DELETE on every managed table, since every process folds it i
 owner's name. Any other role is a guest (``guests_sql``), once it was granted USAGE on
 the schema.
 
-*Cache tables (P11).* SELECT is granted to PUBLIC, and a policy shows the rows only to
+*Cache tables and histories (P11).* SELECT is granted to PUBLIC, and a policy shows the rows only to
 roles that may read the table itself when the statement runs: GRANT and REVOKE need not
 be carried over. Policies do not apply to the owner.
 """
@@ -15,9 +15,10 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique_backends.catalog.histories import KEEPING_MOMENTS
 from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import cache_name, quote, storage_name
+from tique_backends.names import quote, storage_name
 from tique_backends.postgresql.sessions.limits import LIMIT
 from tique_backends.postgresql.sessions.presence import (
     ALIVE,
@@ -166,20 +167,21 @@ def guests_script() -> str:
         ("{limit}", LIMIT),
         ("{no_row}", NO_ROW),
         ("{held}", HELD),
+        ("{keeping_moments}", KEEPING_MOMENTS.format(commits="TABLE old")),
     ):
         script = script.replace(name, str(value))
     return script
 
 
-def readable_as(table: Table) -> tuple[str, ...]:
-    """Return the statements that let a table's readers read its cache table."""
-    cache, place = cache_name(table), quoted(storage_name(table))
+def readable_as(table: Table, name: str) -> tuple[str, ...]:
+    """Return the statements that let a table's readers read its cache table, or history."""
+    place = quoted(storage_name(table))
     return (
-        f"SELECT tique.guest_deny({quoted(cache)})",
-        f"ALTER TABLE {cache} ENABLE ROW LEVEL SECURITY",
-        f"CREATE POLICY as_its_table ON {cache} FOR SELECT USING "
+        f"SELECT tique.guest_deny({quoted(name)})",
+        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+        f"CREATE POLICY as_its_table ON {name} FOR SELECT USING "
         f"(has_table_privilege({place}, 'SELECT') AND NOT row_security_active({place}))",
-        f"GRANT SELECT ON {cache} TO PUBLIC",
+        f"GRANT SELECT ON {name} TO PUBLIC",
     )
 
 

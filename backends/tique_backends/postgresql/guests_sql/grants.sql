@@ -25,7 +25,7 @@ BEGIN
     -- Cache tables, and FOREIGN KEYs, of a format before are readable, and stay so.
     PERFORM tique.guest_deny(c.oid) FROM pg_class AS c
     WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S', 'v')
-        AND c.relname !~ '^(tique_cache_[0-9]+|foreign_keys)$';
+        AND c.relname !~ '^(tique_(cache|history)_[0-9]+|foreign_keys)$';
     FOR denied, grantee IN
         SELECT p.oid::regprocedure, coalesce(quote_ident(r.rolname), 'PUBLIC')
         FROM pg_proc AS p
@@ -64,7 +64,7 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_prune(double precision), tique.guest_strange(regclass)
 TO PUBLIC;
 GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences,
-    tique.aside TO PUBLIC;
+    tique.aside, tique.history, tique.moments TO PUBLIC;
 GRANT SELECT (cts, txid, committed_at) ON tique.log TO PUBLIC;
 GRANT SELECT (epoch) ON tique.clients TO PUBLIC;
 

@@ -104,6 +104,50 @@ BEGIN
 END
 $$;
 
+-- Writes what a fold replaces to the table's history, if it has one, before that
+-- (tique_backends/catalog/histories.py, and forms.py, whose query this is).
+CREATE FUNCTION tique.guest_keep_images(id bigint, until bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place text := tique.guest_place(id)::text;
+    cache text := tique.guest_cache(id);
+    history text := format('tique.tique_history_%s', id);
+    columns text;
+    image text;
+    key text;
+    same text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM tique.history AS h WHERE h.id = guest_keep_images.id) THEN
+        RETURN;
+    END IF;
+    SELECT string_agg(c.name, ', ' ORDER BY c.number),
+        string_agg(CASE WHEN c.is_key THEN format('coalesce(_s.%1$s, _e.%1$s)', c.name)
+            ELSE '_s.' || c.name END, ', ' ORDER BY c.number),
+        string_agg(c.name, ', ') FILTER (WHERE c.is_key),
+        string_agg(format('_e.%1$s = _s.%1$s', c.name), ' AND ') FILTER (WHERE c.is_key)
+    INTO columns, image, key, same
+    FROM (
+        SELECT DISTINCT d.number, d.name, d.is_key
+        FROM tique.guest_columns(place::regclass) AS d
+    ) AS c;
+    IF key IS NULL THEN
+        EXECUTE format('INSERT INTO %1$s SELECT %2$s, NULL, _cts, _deleted FROM %3$s '
+            'WHERE _cts <= $1 ORDER BY _cts', history, columns, cache) USING until;
+        RETURN;
+    END IF;
+    EXECUTE format('INSERT INTO %1$s SELECT * FROM ('
+        'SELECT %4$s, (SELECT coalesce(max(_until), 0) FROM %1$s AS _s WHERE %6$s), '
+        '_e._until, _s.ctid IS NOT NULL FROM '
+        '(SELECT %5$s, min(_cts) AS _until FROM %3$s WHERE _cts <= $1 GROUP BY %5$s) AS _e '
+        'LEFT JOIN ONLY %7$s AS _s ON %6$s '
+        'UNION ALL SELECT * FROM (SELECT %2$s, _cts, lead(_cts) OVER (PARTITION BY %5$s '
+        'ORDER BY _cts) AS _until, NOT _deleted FROM %3$s WHERE _cts <= $1) AS _r '
+        'WHERE _until IS NOT NULL) AS _i ORDER BY _until',
+        history, columns, cache, image, key, same, place) USING until;
+END
+$$;
+
 -- Folds versions from the cache table to storage, up to lambda; their number. NULL if
 -- another process has folded the table.
 CREATE FUNCTION tique.guest_fold(id bigint, until bigint, since bigint) RETURNS bigint
@@ -140,6 +184,7 @@ BEGIN
         FROM tique.guest_columns(place::regclass) AS d
     ) AS c;
     BEGIN
+        PERFORM tique.guest_keep_images(id, last);
         IF same IS NOT NULL THEN
             EXECUTE format('DELETE FROM ONLY %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
                 'WHERE _v._cts <= $1 AND %s)', place, cache, same) USING last;
@@ -191,8 +236,10 @@ LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, 
 AS $$
 DECLARE
     last bigint := tique."lambda"();
-    oldest bigint := (extract(epoch FROM clock_timestamp()) - greatest(retention, 3600))
-        * 1000000;
+    -- All of a history's first term, and an hour.
+    oldest bigint := (extract(epoch FROM clock_timestamp()) - greatest(retention, 3600,
+        (SELECT max(extract(epoch FROM split_part(h.retention, ';', 1)::interval))
+        FROM tique.history AS h))) * 1000000;
 BEGIN
     PERFORM tique.guest_sees_all();
     WITH gone AS (
@@ -206,7 +253,10 @@ BEGIN
     WHERE g.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
     WITH old AS (
         DELETE FROM tique.outcomes AS o WHERE o.committed_at < oldest
-            AND o.cts < (SELECT max(n.cts) FROM tique.outcomes AS n) RETURNING o.txid
+            AND o.cts < (SELECT max(n.cts) FROM tique.outcomes AS n)
+        RETURNING o.cts, o.txid, o.committed_at
+    ), kept AS (
+        {keeping_moments}
     )
     UPDATE tique.format AS f SET forgotten = n.txid
     FROM (SELECT max(old.txid) AS txid FROM old) AS n WHERE f.forgotten < n.txid;

@@ -181,6 +181,11 @@ class StreamedResult(Result):
             stream.close()
         return is_held
 
+    def read_ahead(self, most: int) -> bool:
+        """Have up to so many rows in memory; whether these are all."""
+        self._kept.extend(self._take(max(0, most + 1 - len(self._kept))))
+        return len(self._kept) <= most
+
     def drain(self) -> None:
         """Read all rows into memory, as the connection is needed.
 

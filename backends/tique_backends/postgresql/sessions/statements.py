@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from psycopg.pq import TransactionStatus
 from typing_extensions import override
 
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
@@ -47,6 +48,10 @@ _SYNTAX = "42601"
 _NO_TYPE = ("42P18", "42P08")
 """A placeholder's type is not clear: the statement is."""
 
+_IN_ERROR = TransactionStatus.INERROR
+MARK = "tique_held"
+"""The savepoint of a statement while a snapshot is held."""
+
 MOST_PARAMETERS = 65_535
 """In the protocol their number is of 16 bits."""
 
@@ -58,6 +63,8 @@ class StatementSession(Session):
         self._connection = connection
         self._presence = presence
         self._in_transaction = False
+        self._keeps_snapshot = False
+        """Whether the engine transaction that is held has a savepoint for each statement."""
         self._stream: Stream | None = None
         self._guard = threading.Lock()
         self._is_running = False
@@ -93,7 +100,7 @@ class StatementSession(Session):
         except EngineError as error:
             if not is_outdated(error, prepare):
                 raise
-            if self._in_transaction:
+            if self._in_transaction and not self._keeps_snapshot:
                 raise ConflictError(error.kind, str(error), "40001") from error
         self._deallocate()
         return self._run_once(sql, parameters, prepare, rows, keeping=keeping)
@@ -137,6 +144,11 @@ class StatementSession(Session):
             stream.close()
 
     @override
+    def read_ahead(self, most: int) -> bool:
+        result = None if self._stream is None else self._stream.reader()
+        return result is None or result.read_ahead(most)
+
+    @override
     def end_abandoned(self) -> None:
         if self._stream is not None and self._stream.reader() is None:
             self._drain()
@@ -153,6 +165,8 @@ class StatementSession(Session):
         with self._guard:
             self._is_running = True
         try:
+            if self._keeps_snapshot and not fetches:
+                self._mark()
             with self._connection.running(fetches=fetches):
                 yield
         finally:
@@ -160,6 +174,14 @@ class StatementSession(Session):
                 self._presence.lost(self._connection)
             with self._guard:
                 self._is_running = False
+
+    def _mark(self) -> None:
+        """Set the savepoint of a statement, anew; after one that failed go back to it."""
+        failed = self._connection.wire.pgconn.transaction_status == _IN_ERROR
+        first = f"ROLLBACK TO {MARK}; " if failed else ""
+        with self._connection.running(fetches=True):
+            text = f"{first}RELEASE {MARK}; SAVEPOINT {MARK}"
+            self._connection.cursor().execute(text, prepare=False)
 
     def _ask(
         self,
@@ -247,7 +269,7 @@ class StatementSession(Session):
         return self.shown([kept_name(column.type) for column in columns], rows)
 
     def _may_cancel(self) -> bool:
-        return self.aside is None
+        return self.aside is None or self._keeps_snapshot
 
     @override
     def explain(
@@ -359,7 +381,7 @@ class StatementSession(Session):
     @property
     def _is_own(self) -> bool:
         """Whether what runs is tique's own, which no time-out of the application's ends."""
-        return self._in_transaction
+        return self._in_transaction and not self._keeps_snapshot
 
     @override
     def expire(self, moment: float) -> None:

@@ -20,7 +20,7 @@ from tique_backends.names import quote
 from tique_backends.postgresql.catalog.paths import USER, without_user
 from tique_backends.postgresql.sessions.settings import PLANNING, TIMEOUTS
 from tique_backends.postgresql.sessions.starting import obeyed
-from tique_backends.postgresql.sessions.statements import StatementSession
+from tique_backends.postgresql.sessions.statements import MARK, StatementSession
 from tique_backends.session import COMMIT
 from tique_backends.settings import SEARCH_PATH
 
@@ -107,7 +107,7 @@ class TransactionSession(StatementSession):
     @property
     @override
     def _is_own(self) -> bool:
-        return self._in_transaction or self._is_unhurried
+        return super()._is_own or self._is_unhurried
 
     @property
     def _own_settings(self) -> list[str]:
@@ -139,7 +139,7 @@ class TransactionSession(StatementSession):
     @override
     @contextmanager
     def planned_apart(self) -> Iterator[None]:
-        with self._apart({} if self._in_transaction else self._planning):
+        with self._apart({} if super()._is_own else self._planning):
             yield
 
     @contextmanager
@@ -173,6 +173,24 @@ class TransactionSession(StatementSession):
             f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'; "
             "SET LOCAL idle_in_transaction_session_timeout = 0"
         )
+
+    @override
+    def hold_snapshot(self, aside: Session) -> None:
+        self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self._run(
+            f"SET LOCAL idle_in_transaction_session_timeout = 0; SAVEPOINT {MARK}"
+        )
+        self.aside, self._keeps_snapshot = aside, True
+
+    @override
+    def let_go(self) -> None:
+        self._keeps_snapshot = False
+        super().let_go()
+
+    @override
+    def end_hold(self) -> None:
+        self._keeps_snapshot = False
+        super().end_hold()
 
     def begin_repeatable(self) -> None:
         """Start an engine transaction whose statements share one snapshot."""

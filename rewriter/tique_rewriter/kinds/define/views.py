@@ -28,6 +28,7 @@ from tique_rewriter.safety.token_checks import OF_SEQUENCES
 from tique_rewriter.schema import Table
 from tique_rewriter.scope.catalog import Catalog
 from tique_rewriter.scope.descriptions import DESCRIPTIONS
+from tique_rewriter.scope.past import expect_present
 from tique_rewriter.scope.qualified import without_schemas
 from tique_rewriter.scope.relations import common_table
 from tique_rewriter.text.cursor import Cursor, refuse_placeholders
@@ -325,7 +326,9 @@ def plan_body(header: Header, catalog: Catalog) -> Select:
     check_hidden(source, catalog)
     if source.parse().find(*DESCRIPTIONS) is not None:
         raise source.unsupported("DESCRIBE in a view", source.start)
-    return plan_query(source, catalog)
+    select = plan_query(source, catalog)
+    expect_present(source, select, "in a view")
+    return select
 
 
 def _bare_names(header: Header, select: Select, catalog: Catalog) -> frozenset[str]:

@@ -38,6 +38,7 @@ from tique_rewriter.plans.plan import (
 )
 from tique_rewriter.scope.bindings import Scope
 from tique_rewriter.scope.outputs import plain_columns
+from tique_rewriter.scope.past import refuse_past
 from tique_rewriter.scope.references import find_reads
 from tique_rewriter.scope.relations import TABLE, relations_of
 from tique_rewriter.text.cursor import Cursor
@@ -203,6 +204,8 @@ def _check_shape(source: Source, tree: exp.Select, reads: Reads) -> None:
             continue
         shown = part.strip("_").upper()
         raise _refused(source, f"{shown} with FOR UPDATE", source.words[0].start)
+    for each in reads.reads:
+        refuse_past(source, each.node, "with FOR UPDATE")
     if tree.find(*RESHAPING):
         raise _refused(source, "a sample with FOR UPDATE", source.words[0].start)
     for node in tree.find_all(exp.AggFunc, exp.Window):

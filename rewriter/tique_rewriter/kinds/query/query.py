@@ -62,7 +62,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
         source.cut(source.words[0].start, source.end, reads.marks),
         calls=calls_of(source, tree, reads),
     )
-    if _reshapes([tree]) or any(read.view is not None for read in reads.reads):
+    if _reshapes([tree]) or any(read.view or read.past for read in reads.reads):
         return select
     return replace(
         select,
@@ -111,6 +111,7 @@ def references_of(
             beside=beside,
             view=read.view,
             is_numbered=read is joined and read.table.is_keyless,
+            past=read.past,
         )
         for read, columns in zip(reads.reads, used, strict=True)
     )
@@ -241,7 +242,7 @@ def calls_of(source: Source, tree: exp.Expr, reads: Reads) -> frozenset[str] | N
     """
     if reads.listed or any(isinstance(mark.piece, Outer) for mark in reads.others):
         return None
-    if tree.find(*DESCRIPTIONS) is not None:
+    if tree.find(*DESCRIPTIONS) is not None or any(read.past for read in reads.reads):
         return None
     for node in tree.find_all(exp.Table):
         if reads.of(node) is None and not _is_common_table(source, node):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter.plans.plan import Control, TransactionControl
+from tique_rewriter.scope.past import read_point
 from tique_rewriter.text.cursor import Cursor
 
 if TYPE_CHECKING:
+    from tique_rewriter.plans.past import Past
     from tique_rewriter.text.source import Source
 
 _LEVELS = (
@@ -34,12 +36,14 @@ def _plan(words: Cursor) -> TransactionControl:
         words.accept("SAVEPOINT")
         return TransactionControl(0, (), Control.RELEASE, _name(words))
     words.accept("TRANSACTION", "WORK")
-    if verb == "SET":
-        return TransactionControl(
-            0, (), Control.SET_TRANSACTION, None, *read_modes(words)
-        )
-    if verb in ("BEGIN", "START"):
-        return TransactionControl(0, (), Control.BEGIN, None, *_modes(words))
+    if verb in ("SET", "BEGIN", "START"):
+        if verb == "SET":
+            _expect(words, "a transaction mode")
+        control = Control.SET_TRANSACTION if verb == "SET" else Control.BEGIN
+        given = len(words.source.lexed.arguments)
+        modes = _modes(words)
+        as_of = _as_of(words, modes[1])
+        return TransactionControl(given, (), control, None, *modes, as_of=as_of)
     if verb in ("COMMIT", "END"):
         return TransactionControl(0, (), Control.COMMIT, chains=_chains(words))
     if words.accept("TO"):
@@ -53,6 +57,13 @@ def _chains(words: Cursor) -> bool:
     if not words.source.rules.chains or words.accept("AND NO CHAIN"):
         return False
     return bool(words.accept("AND CHAIN"))
+
+
+def _as_of(words: Cursor, read_only: bool | None) -> Past | None:
+    """Read AS OF a point of the past, if it is there."""
+    if words.follows("AS OF") and read_only is False:
+        raise words.source.syntax("READ WRITE AS OF the past", words.start)
+    return read_point(words) if words.accept("AS OF") else None
 
 
 def _name(words: Cursor) -> str:

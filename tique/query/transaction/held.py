@@ -1,0 +1,163 @@
+"""A transaction whose snapshot the engine keeps.
+
+λ is the oldest snapshot that tique keeps by itself, and nothing newer is folded. So a snapshot
+that stays for long is *handed over*: an engine transaction is begun on the connection's own
+session and stays open, and every statement joins it. Storage and cache tables are in it what they were when
+it began, whatever is folded, pruned or checkpointed afterwards. Nothing is copied.
+
+Argument
+--------
+*Its rows are those of the snapshot (P1).* While the engine transaction begins, the snapshot is
+still registered (λ ≤ sts), and every version with cts ≤ sts was drained before. So whichever
+moment the engine takes for its own snapshot, storage has no version newer than sts there, and
+storage and cache tables have all of the older ones. A statement reads the cache table up to sts, as
+ever. The engine's snapshot may be fixed by the first statement that reads: so one is read
+before the transaction leaves λ. What is known of a table's versions then stays true
+(:class:`~tique.store.held.HeldVersions`); memory, which goes on with λ, is not asked.
+
+*Its own writes* are on top, in buffers and staging tables of the same session, as ever. Temporary
+tables are the engine's and part of its transaction: it ends by COMMIT, so that staged rows are there when
+the transaction's own commit, in engine transactions of its own, reads them. Nothing else was
+written in it: drained versions are appended by another session (``aside``).
+
+*A statement that fails* leaves no trace, and the snapshot stays, where the engine has
+savepoints: its session sets one before each statement. Elsewhere the engine ends its
+transaction with the error, and the snapshot is gone with it: the transaction refuses
+everything but ROLLBACK (25P02), and COMMIT if it has written.
+
+*DDL* and what begins anew on a newer snapshot is refused, or left out: the engine's would be another one.
+
+*If the process dies*, or is stopped, its connection and with it the engine transaction is the
+engine's to end. Nobody waits for it: λ has passed it.
+
+READ COMMITTED has a snapshot for each statement: a transaction is held for one of them only,
+and stays registered meanwhile.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique.store.held import HeldVersions
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique.query.transaction.transaction import Transaction
+    from tique.store.versions import TableVersions
+    from tique_backends.session import Session
+    from tique_rewriter.schema import Table
+
+_FIXING = 'SELECT id, folded FROM tique."tables"'
+"""Read first, so that the engine transaction has its snapshot."""
+
+
+class Held:
+    """The engine transaction that keeps a transaction's snapshot.
+
+    Parameters
+    ----------
+    transaction
+        The transaction, whose snapshot is registered.
+    aside
+        A session for statements that are no part of it; it is closed at the end.
+
+    Attributes
+    ----------
+    folded : dict
+        Up to which timestamp each table is folded there, by the table's id.
+    """
+
+    def __init__(self, transaction: Transaction, aside: Session) -> None:
+        engine, sts = transaction.engine, transaction.sts
+        self._session = session = transaction.session
+        self._nests = engine.capabilities.nests_transactions
+        self._aside: Session | None = None
+        self._versions: dict[int, HeldVersions] = {}
+        self._is_lost = False
+        try:
+            for versions in transaction.catalog.all_versions():
+                if versions.is_behind:
+                    continue
+                versions.drain(aside, sts)
+                self._versions[versions.table.id] = HeldVersions(versions, sts)
+            session.hold_snapshot(aside)
+            self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())
+        except BaseException:
+            # An engine transaction may have begun, and failed.
+            with suppress(EngineError):
+                session.end_hold()
+            with suppress(EngineError):
+                aside.close()
+            raise
+        self._aside = aside
+
+    def versions(self, table: Table, newest: TableVersions) -> TableVersions:
+        """The versions of a table as the engine transaction sees them; ``newest`` now.
+
+        Raises
+        ------
+        SerializationError
+            The table was made or changed since it began.
+        """
+        if table.is_temporary:
+            return newest
+        try:
+            return self._versions[table.id]
+        except KeyError:
+            raise errors.SerializationError(
+                f"table {table.qualified_name} was made, or changed, after the snapshot of "
+                "this transaction was handed to the engine; run that again",
+                table=table.qualified_name,
+            ) from None
+
+    def is_kept(self) -> bool:
+        """Whether the engine transaction goes on, as far as the engine says."""
+        if not self._is_lost and (
+            self._session.is_lost or not (self._nests or self._session.holds())
+        ):
+            self._is_lost = True
+        return not self._is_lost
+
+    def expect_kept(self) -> None:
+        """Refuse to go on without the snapshot.
+
+        Raises
+        ------
+        OperationalError
+            The engine has ended its transaction (SQLSTATE 25P02).
+        """
+        if not self.is_kept():
+            raise errors.OperationalError(
+                "a statement of this transaction has failed, and the engine has ended the "
+                "engine transaction that kept its snapshot: roll back all of it",
+                sqlstate="25P02",
+            )
+
+    def end(self) -> None:
+        """End the engine transaction; idempotent.
+
+        Raises
+        ------
+        EngineError
+            It could not be committed: what was staged in it may be gone.
+        """
+        aside = self._aside
+        if aside is None:
+            return
+        try:
+            if self.is_kept():
+                self._session.let_go()
+        finally:
+            # Also after a COMMIT that failed.
+            with suppress(EngineError):
+                self._session.end_hold()
+            with suppress(EngineError):
+                aside.close()
+            self._aside = None
+
+    @property
+    def aside(self) -> Session | None:
+        """The session for statements that are no part of it; None: it has ended."""
+        return self._aside
