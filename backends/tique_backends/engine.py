@@ -7,6 +7,7 @@ differs between engines is a method there or a flag in :class:`Capabilities`.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol
@@ -605,6 +606,20 @@ class Engine(ABC, Generic[SessionT]):
 
         The outcomes of their transactions are kept for ``retention`` seconds.
         """
+
+    def clock(self, session: SessionT) -> int:
+        """The time by which commits are logged, in microseconds."""
+        return int(time.time() * 1e6)
+
+    def prune_history(
+        self, session: SessionT, table: Table, until: int, points: Sequence[int]
+    ) -> int:
+        """Delete the images that nobody can ask for (:func:`histories.prune`)."""
+        return session.transact(lambda: histories.prune(session, table, until, points))
+
+    def prune_moments(self, session: SessionT, oldest: int) -> None:
+        """Forget the commits that stand for no hour that anybody can ask for."""
+        session.transact(lambda: histories.prune_moments(session, oldest))
 
     def forgotten_until(self, session: SessionT) -> int:
         """The greatest txid whose commit record was pruned; 0 if none was."""

@@ -49,6 +49,9 @@ from tique.commit.turns import Turns
 from tique.database import process
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
+from tique.history.pruning import Pruning
+from tique.history.retention import Retention
+from tique.history.setting import set_history
 from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
 from tique.query.define.schema_changes import SchemaChanges
@@ -148,6 +151,7 @@ class Database:
             age=settings.checkpoint_age,
             automatic=settings.checkpoint == "auto",
             retention=settings.retention,
+            past=Pruning(engine),
             housekeeping=self._keep_house,
         )
         self.turns = Turns(lambda: self.timeline.has_company)
@@ -206,9 +210,7 @@ class Database:
         parts = (engine, self.catalog, self.sequencer, TransactionIds(engine))
         if engine.shared is None:
             return Timeline(*parts)
-        timeline = SharedTimeline(
-            *parts, lease=settings.lease, retention=settings.retention
-        )
+        timeline = SharedTimeline(*parts, lease=settings.lease)
         timeline.upkeep = self._keep_up
         timeline.on_loss = self._let_go
         return timeline
@@ -248,6 +250,10 @@ class Database:
                 ),
             )
         self.engine.attach_sequencer(self.sequencer)
+        if self.settings.history is not None:
+            set_history(
+                self.changes, Retention.parse(self.settings.history), missing=True
+            )
         self.checkpointer.start()
 
     def _keep_house(self) -> None:

@@ -343,6 +343,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return calls <= OF_ROWS and not self._ownership.ask(SHADOWED)
 
     @override
+    def clock(self, session: MonetDBSession) -> int:
+        return int(session.execute(f"SELECT {NOW}").fetch_all()[0][0])
+
+    @override
     def prune_log(self, session: MonetDBSession, until: int, retention: float) -> None:
         session.transact(lambda: _prune(session, until, retention))
 

@@ -492,6 +492,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return self._volatility.depend_on_rows(calls, parameters)
 
     @override
+    def clock(self, session: PostgreSQLSession) -> int:
+        return int(session.execute(f"SELECT {NOW}").fetch_all()[0][0])
+
+    @override
     def prune_log(
         self, session: PostgreSQLSession, until: int, retention: float
     ) -> None:
