@@ -20,6 +20,10 @@ too early, but no version in between can be asked for.
 ``s``, and the images of that moment. A table that is folded beyond ``s`` has no such
 versions, and one that is not has no such images. So it is right before and after any fold.
 
+*Another definition.* The images of a table are of its columns. A table that gets others, and
+so another number, has a new history; one that keeps them goes on with the one before, since
+storage has all versions then.
+
 *Moments.* Commit records are kept as long as any table's every state. Of those that go then,
 the last one of each full hour is kept: it is the state at that hour, as long as no other
 commit comes. A hour may have several until the next pruning; the last one counts.
@@ -34,7 +38,7 @@ from tique_backends.names import history_name
 from tique_rewriter.schema import History
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -72,10 +76,15 @@ COMMITS = " UNION ALL ".join(
 """A query for the commits that have a time; of those that were logged at once, the last."""
 
 
+def read(session: Session) -> dict[int, History]:
+    """The histories that there are, by their tables' numbers."""
+    rows = session.execute("SELECT id, since, retention FROM tique.history").fetch_all()
+    return {int(number): History(int(since), text) for number, since, text in rows}
+
+
 def attached(session: Session, tables: Iterable[Table]) -> list[Table]:
     """The managed tables, with their histories."""
-    rows = session.execute("SELECT id, since, retention FROM tique.history").fetch_all()
-    known = {number: History(since, retention) for number, since, retention in rows}
+    known = read(session)
     return [replace(table, history=known.get(table.id)) for table in tables]
 
 
@@ -95,9 +104,78 @@ def begin(session: Session, numbers: Collection[int], since: int) -> None:
     session.execute(f"UPDATE tique.history SET since = {since} WHERE id IN ({listed})")
 
 
-def forget(session: Session, table: Table) -> None:
-    """Drop a table's history, if it has one."""
+def forget(session: Session, table: Table, *, drops: bool = True) -> None:
+    """Drop a table's history, if it has one, or its registration alone."""
     which = f"FROM tique.history WHERE id = {table.id}"
     if session.execute(f"SELECT id {which}").fetch_all():
-        session.execute(f"DROP TABLE {history_name(table)}")
+        if drops:
+            session.execute(f"DROP TABLE {history_name(table)}")
         session.execute(f"DELETE {which}")
+
+
+def newest(session: Session) -> int:
+    """The latest time of a commit, in microseconds."""
+    rows = session.execute(
+        f"SELECT coalesce(max(committed_at), 0) FROM ({COMMITS}) AS _c"
+    ).fetch_all()
+    return int(rows[0][0])
+
+
+def time_of(session: Session, version: int) -> int | None:
+    """When the first commit from a version on was made that has a record, if there is one."""
+    rows = session.execute(
+        f"SELECT committed_at FROM ({COMMITS}) AS _c WHERE cts >= {version} "
+        "ORDER BY cts LIMIT 1"
+    ).fetch_all()
+    return int(rows[0][0]) if rows else None
+
+
+def count(session: Session, table: Table) -> int:
+    """How many images of a table there are."""
+    rows = session.execute(f"SELECT count(*) FROM {history_name(table)}").fetch_all()
+    return int(rows[0][0])
+
+
+def version_at(session: Session, time: int) -> int:
+    """The last commit at or before a time, in microseconds; 0: none is known."""
+    ((cts,),) = session.execute(
+        f"SELECT coalesce(max(cts), 0) FROM ({COMMITS}) AS _c "
+        f"WHERE committed_at <= {time}"
+    ).fetch_all()
+    return int(cts)
+
+
+def last_of_hours(session: Session) -> list[tuple[int, int]]:
+    """The last commit at or before each full hour, and its time."""
+    rows = session.execute(LAST_OF_HOURS.format(commits=COMMITS)).fetch_all()
+    return [(int(cts), int(time)) for cts, time in rows]
+
+
+def prune_moments(session: Session, oldest: int) -> None:
+    """Forget what happened before a version, and all but one commit of an hour."""
+    kept = LAST_OF_HOURS.format(commits="SELECT * FROM tique.moments")
+    session.change(
+        f"DELETE FROM tique.moments WHERE cts < {oldest} "
+        f"OR cts NOT IN (SELECT cts FROM ({kept}) AS _k)"
+    )
+
+
+def prune(
+    session: Session, table: Table, until: int, points: Sequence[int] = ()
+) -> int:
+    """Delete images of which no version can be asked for; their number.
+
+    These are the versions from ``until`` on, and ``points``, ascending, before. In a table
+    without a key an image tells apart what was before its commit and what came after.
+    """
+    if table.is_keyless:
+        until = min([until, *points])
+        return session.change(
+            f"DELETE FROM {history_name(table)} WHERE _until <= {until}"
+        )
+    # The last point before it ended.
+    cases = " ".join(f"WHEN _until > {point} THEN {point}" for point in points[::-1])
+    last = f"CASE {cases} ELSE -1 END" if points else "-1"
+    return session.change(
+        f"DELETE FROM {history_name(table)} WHERE _until <= {until} AND _from > {last}"
+    )
