@@ -608,8 +608,18 @@ class Engine(ABC, Generic[SessionT]):
         """
 
     def clock(self, session: SessionT) -> int:
-        """The time by the clock that commits get their times from, in microseconds."""
-        return time.time_ns() // 1000
+        """The time by which commits are logged, in microseconds."""
+        return int(time.time() * 1e6)
+
+    def prune_history(
+        self, session: SessionT, table: Table, until: int, points: Sequence[int]
+    ) -> int:
+        """Delete the images that nobody can ask for (:func:`histories.prune`)."""
+        return session.transact(lambda: histories.prune(session, table, until, points))
+
+    def prune_moments(self, session: SessionT, oldest: int) -> None:
+        """Forget the commits that stand for no hour that anybody can ask for."""
+        session.transact(lambda: histories.prune_moments(session, oldest))
 
     def forgotten_until(self, session: SessionT) -> int:
         """The greatest txid whose commit record was pruned; 0 if none was."""

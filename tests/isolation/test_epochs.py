@@ -15,6 +15,7 @@ from tique_backends.engine import (
     FORMAT_OF_LARGE_EPOCHS,
     FORMAT_OF_OWNERS_CODE,
     FORMAT_VERSION,
+    FORMAT_WITHOUT_HISTORY,
 )
 
 LAST = 2**43 - 2
@@ -119,7 +120,12 @@ def test_threads_that_use_an_epoch_up_together(engine, few):
 
 @pytest.mark.parametrize(
     "found",
-    [FORMAT_OF_LARGE_EPOCHS, FORMAT_OF_CACHES_BY_NAME, FORMAT_OF_OWNERS_CODE],
+    [
+        FORMAT_OF_LARGE_EPOCHS,
+        FORMAT_OF_CACHES_BY_NAME,
+        FORMAT_OF_OWNERS_CODE,
+        FORMAT_WITHOUT_HISTORY,
+    ],
 )
 def test_a_database_of_a_format_before(engine, found):
     """P5: it opens, and no id is used twice: an epoch had 2**40 in the first one."""
@@ -134,6 +140,8 @@ def test_a_database_of_a_format_before(engine, found):
         engine,
         *(engine.format_before if is_first else ()),
         *renamed(engine, found),
+        "DROP TABLE tique.history",
+        "DROP TABLE tique.moments",
         f"UPDATE tique.format SET version = {found}, epoch = 4194304",
     )
     with closing(engine.connect()) as again:
@@ -147,7 +155,10 @@ def test_a_database_of_a_format_before(engine, found):
         assert again.execute("SELECT * FROM t").fetchall() == [(1, 2)]
 
 
-@pytest.mark.parametrize("found", [FORMAT_OF_CACHES_BY_NAME, FORMAT_OF_OWNERS_CODE])
+@pytest.mark.parametrize(
+    "found",
+    [FORMAT_OF_CACHES_BY_NAME, FORMAT_OF_OWNERS_CODE, FORMAT_WITHOUT_HISTORY],
+)
 def test_a_process_that_knows_a_format_before_only(shared_engine, found):
     """P5, P6: nothing changes under it; the database is upgraded when it has ended."""
     engine = shared_engine

@@ -7,12 +7,16 @@ snapshots that hold a part of the versions back.
 from __future__ import annotations
 
 import random
+import time
 from contextlib import closing
 
 import pytest
 
+import tique
 from tests.effort import effort
 from tests.staging import stage_above
+from tique.history.retention import Retention
+from tique.query.define.history import drop_history, set_history
 from tique_backends.forms import together
 from tique_backends.names import column_list, history_name
 
@@ -23,6 +27,10 @@ CREATIONS = (
     "PRIMARY KEY (id, part))",
     "CREATE TABLE u (v INTEGER, note VARCHAR(20))",
 )
+
+
+HOUR = 3600 * 10**6
+"""In microseconds."""
 
 
 def table_of(connection, name):
@@ -41,6 +49,9 @@ def query(connection, sql):
 def as_of(connection, name, sts, **options):
     """The table as of a version, by the engine alone."""
     database, table = connection._database, table_of(connection, name)
+    # A transaction that begins knows of every commit before.
+    connection.execute(f"SELECT 1 FROM {name}").fetchall()
+    connection.rollback()
     with closing(database.engine.session()) as session:
         database.catalog.versions(table).drain(session)
         parts = database.engine.forms.scan(
@@ -176,3 +187,244 @@ def test_every_version(engine, seed, monkeypatch):
     model.check()
     model.commit()
     model.check()
+
+
+@pytest.fixture
+def connection(engine):
+    opened = engine.connect(history="1 hour", checkpoint="manual", retention=0.0)
+    for creation in CREATIONS:
+        opened.execute(creation)
+        opened.commit()
+    return opened
+
+
+def change(connection, sql):
+    with closing(connection._database.engine.session()) as session:
+        session.transact(lambda: session.change(sql))
+
+
+class Clock:
+    """Says when commits were made: the database's time goes on with them."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.now = int(time.time() * 1e6) - 20 * 24 * HOUR
+        self.times = {}
+        # Nothing was ever later.
+        for name in ("moments", "outcomes", "log"):
+            change(connection, f"UPDATE tique.{name} SET committed_at = {self.now}")
+
+    def note(self, minutes=0):
+        """The last commit was made so many minutes after the one before."""
+        self.now += minutes * HOUR // 60
+        sts = version(self.connection)
+        if sts in self.times:
+            # It has changed nothing.
+            return
+        self.times[sts] = self.now
+        change(
+            self.connection,
+            f"UPDATE tique.log SET committed_at = {self.now} WHERE cts >= {sts}",
+        )
+
+    def in_reach(self, minutes, hours, days=0):
+        """Versions that can be asked for."""
+        first = self.now - minutes * HOUR // 60
+        found = {s for s in self.times if self.times[s] >= first} | {self.at(first)}
+        for step, term in ((HOUR, hours * HOUR), (24 * HOUR, 24 * days * HOUR)):
+            place = first - first % step
+            while place > self.now - term:
+                found.add(self.at(place))
+                place -= step
+        return found - {-1}
+
+    def at(self, place):
+        return max((s for s, time in self.times.items() if time <= place), default=-1)
+
+
+def put(connection, number, v):
+    connection.execute("DELETE FROM t WHERE id = %s", (number,))
+    connection.execute("INSERT INTO t VALUES (%s, 'x', %s, 'a')", (number, v))
+    connection.commit()
+    return version(connection)
+
+
+def test_a_table_that_gets_a_history(engine):
+    """It begins with the version of that moment, and goes as it has come."""
+    connection = engine.connect(checkpoint="manual")
+    for creation in CREATIONS:
+        connection.execute(creation)
+        connection.commit()
+    model = Model(connection, random.Random(1))
+    for _ in range(5):
+        model.commit()
+    connection.checkpoint()
+    model.commit()
+    database = connection._database
+    assert set_history(database.changes, Retention.parse("2 hours")) == [
+        f"{engine.schema}.t",
+        f"{engine.schema}.u",
+    ]
+    since = table_of(connection, "t").history.since
+    assert since >= max(model.states)
+    model.note()
+    for _ in range(10):
+        model.commit()
+        connection.checkpoint()
+    model.check(since)
+    assert set_history(database.changes, Retention.parse("2  HOURS")) == []
+    longer = Retention.parse("3 hours; daily for 3 days")
+    assert set_history(database.changes, longer, ["t"]) == [f"{engine.schema}.t"]
+    assert table_of(connection, "t").history.retention == longer.text
+    assert table_of(connection, "u").history.retention == "2 hours"
+    model.check(since)
+    assert drop_history(database.changes, [f"{engine.schema}.t"]) == [
+        f"{engine.schema}.t"
+    ]
+    assert table_of(connection, "t").history is None
+    model.commit()
+    connection.checkpoint()
+    keyed, _ = model.states[version(connection)]
+    assert sorted(connection.execute("SELECT * FROM t"), key=repr) == keyed
+    engine.close()
+    connection = engine.connect()
+    assert table_of(connection, "t").history is None
+    assert table_of(connection, "u").history.retention == "2 hours"
+
+
+def test_tables_that_a_connection_finds(engine):
+    """Without a history they get one; with one they keep it."""
+    with closing(engine.connect()) as connection:
+        for creation in CREATIONS:
+            connection.execute(creation)
+            connection.commit()
+        put(connection, 1, 1)
+        set_history(connection._database.changes, Retention.parse("2 hours"), ["u"])
+    with closing(engine.connect(history="1 hour", checkpoint="manual")) as connection:
+        assert table_of(connection, "t").history.retention == "1 hour"
+        assert table_of(connection, "u").history.retention == "2 hours"
+        put(connection, 1, 2)
+        connection.checkpoint()
+        since = table_of(connection, "t").history.since
+        assert as_of(connection, "t", since) == [(1, "x", 1, "a")]
+
+
+def test_a_table_that_is_in_use(engine):
+    """P1: the reader goes on, and a word says why there is no history."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    connection.commit()
+    connection.execute("SELECT * FROM t").fetchall()
+    changes = connection._database.changes
+    with pytest.raises(tique.OperationalError, match="uses it") as refusal:
+        set_history(changes, Retention.parse("1 hour"))
+    assert refusal.value.sqlstate == "55006"
+    connection.rollback()
+    set_history(changes, Retention.parse("1 hour"))
+    assert table_of(connection, "t").history is not None
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nowhere.t"])
+def test_no_such_table(connection, name):
+    with pytest.raises(tique.ProgrammingError, match="no table under") as refusal:
+        set_history(connection._database.changes, Retention.parse("1 hour"), [name])
+    assert refusal.value.sqlstate == "42P01"
+
+
+def test_what_is_pruned(engine):
+    """Every state of the first term stays, then those at full hours and days; no more."""
+    retention = "1 hour; hourly for 12 hours; daily for 9 days"
+    connection = engine.connect(history=retention, checkpoint="manual", retention=1e7)
+    for creation in CREATIONS:
+        connection.execute(creation)
+        connection.commit()
+    model, clock = Model(connection, random.Random(3)), Clock(connection)
+    clock.note()
+    for wait in (1500, 1500, 1500, 170, 50, 50, 50, 50, 35, 7, 7):
+        for _ in range(6):
+            model.commit()
+            clock.note(model.chance.randint(0, 5))
+            if model.chance.random() < 0.3:
+                connection.checkpoint()
+        clock.now += wait * HOUR // 60
+    model.put()
+    connection.commit()
+    model.note()
+    clock.note()
+    connection.checkpoint()
+    reach = clock.in_reach(60, 12, 9)
+    assert 15 < len(reach) < 40 < len(clock.times) - 20
+    model.states = {s: model.states[s] for s in reach}
+    model.check()
+    # Nothing else is left: each image has one of these states.
+    lives = [row[-3:-1] for row in images(connection, "t")]
+    assert all(any(since <= s < until for s in reach) for since, until in lives)
+    assert all(until > min(reach) for *_, until, _ in images(connection, "u"))
+
+
+def test_many_updates_of_few_rows(engine):
+    """At most one image of a row for each point."""
+    retention = "1 hour; hourly for 9 hours"
+    connection = engine.connect(history=retention, checkpoint="manual", retention=1e7)
+    connection.execute(CREATIONS[0])
+    connection.commit()
+    clock, rows = Clock(connection), range(20)
+    for number in rows:
+        put(connection, number, 0)
+        clock.note()
+    for _ in range(4):
+        for _ in range(15):
+            connection.execute("UPDATE t SET v = v + 1")
+            connection.commit()
+            clock.note(1)
+            connection.checkpoint()
+        clock.now += 45 * HOUR // 60
+    assert len(images(connection, "t")) > 10 * len(rows)
+    clock.now += 2 * HOUR
+    put(connection, 0, 0)
+    clock.note()
+    connection.checkpoint()
+    assert 3 * len(rows) < len(images(connection, "t")) <= 5 * len(rows) + 1
+
+
+def test_commit_records_and_moments(engine):
+    """P4: they are kept as long as any first term; then the last one of an hour is."""
+    retention = "2 hours; daily for 2 days"
+    connection = engine.connect(history=retention, checkpoint="manual", retention=0.0)
+    connection.execute(CREATIONS[0])
+    connection.commit()
+    times = {}
+    for _ in range(5):
+        for n in range(3):
+            put(connection, n, n)
+            times[version(connection)] = time.time()
+        connection.checkpoint()
+        older(connection, 1)
+        times = {sts: at - 3600 for sts, at in times.items()}
+    put(connection, 1, 1)
+    connection.checkpoint()
+    recorded = set(column(connection, "SELECT cts FROM tique.outcomes"))
+    recorded.update(column(connection, "SELECT cts FROM tique.log"))
+    assert {s for s, at in times.items() if time.time() - at < 7200} <= recorded
+    assert min(times) not in recorded
+    last = {int(at - 1e-6) // 3600: sts for sts, at in sorted(times.items())}
+    moments = column(connection, "SELECT cts FROM tique.moments")
+    assert {sts for sts in last.values() if sts not in recorded} <= set(moments)
+    assert len(moments) < len(times)
+    older(connection, 24 * 3)
+    put(connection, 1, 2)
+    connection.checkpoint()
+    assert len(column(connection, "SELECT cts FROM tique.moments")) <= 1
+
+
+def older(connection, hours):
+    """Make commits older by full hours, which stay the same ones of a day."""
+    for name in ("moments", "outcomes", "log"):
+        change(
+            connection,
+            f"UPDATE tique.{name} SET committed_at = committed_at - {hours * HOUR}",
+        )
+
+
+def column(connection, sql):
+    return [value for (value,) in query(connection, sql)]

@@ -34,7 +34,7 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tique import _observer, errors
 from tique._log import family, fields
@@ -44,7 +44,7 @@ from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from tique.checkpoint.uncommitted import UncommittedFold
     from tique.store.catalog import ManagedCatalog
@@ -62,6 +62,16 @@ _BATCH_ROWS = 20_000
 _PRUNE_INTERVAL = 60.0
 _ATTEMPTS = 3
 _PATIENCE = 10.0
+
+
+class Past(Protocol):
+    """What the rounds know of the histories of tables."""
+
+    def kept(self, tables: Iterable[Table]) -> float:
+        """For how many seconds every commit's record is needed."""
+
+    def prune(self, session: Session, tables: Iterable[Table]) -> int:
+        """Delete what nobody can ask for any more."""
 
 
 class Checkpointer:
@@ -85,6 +95,8 @@ class Checkpointer:
         Whether a background thread watches the thresholds.
     retention
         The time, in seconds, for which commit records are kept.
+    past
+        Prunes the histories of tables.
     housekeeping
         Called by the background thread at every tick.
     """
@@ -100,6 +112,7 @@ class Checkpointer:
         age: float,
         automatic: bool,
         retention: float,
+        past: Past,
         housekeeping: Callable[[], None] = lambda: None,
     ) -> None:
         self.lock = threading.Lock()
@@ -117,6 +130,7 @@ class Checkpointer:
         self._age = age
         self._automatic = automatic
         self._retention = retention
+        self._past = past
         self._wake = threading.Event()
         self._stopping = False
         self._session: Session | None = None
@@ -311,8 +325,12 @@ class Checkpointer:
             # A table that cannot be folded is brought back from the log, which keeps
             # its commits.
             until = min((each.prunable(stable) for each in tables), default=stable)
-            engine.prune_log(session, until, self._retention)
-            self._pruned = time.monotonic()
+            every = [versions.table for versions in tables]
+            retention = max(self._retention, self._past.kept(every))
+            engine.prune_log(session, until, retention)
+            if thorough or is_late:
+                self._past.prune(session, every)
+                self._pruned = time.monotonic()
         try:
             if moved or thorough or is_late:
                 with self._uncommitted.suspended():

@@ -50,8 +50,11 @@ from tique.database import process
 from tique.database.long_snapshots import LongSnapshots
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
+from tique.history.pruning import Pruning
+from tique.history.retention import Retention
 from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
+from tique.query.define.history import set_history
 from tique.query.define.schema_changes import SchemaChanges
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
@@ -149,6 +152,7 @@ class Database:
             age=settings.checkpoint_age,
             automatic=settings.checkpoint == "auto",
             retention=settings.retention,
+            past=Pruning(engine),
             housekeeping=self._keep_house,
         )
         self.long_snapshots = LongSnapshots(
@@ -215,9 +219,7 @@ class Database:
         parts = (engine, self.catalog, self.sequencer, TransactionIds(engine))
         if engine.shared is None:
             return Timeline(*parts)
-        timeline = SharedTimeline(
-            *parts, lease=settings.lease, retention=settings.retention
-        )
+        timeline = SharedTimeline(*parts, lease=settings.lease)
         timeline.upkeep = self._keep_up
         timeline.on_loss = self._let_go
         return timeline
@@ -257,6 +259,10 @@ class Database:
                 ),
             )
         self.engine.attach_sequencer(self.sequencer)
+        if self.settings.history is not None:
+            set_history(
+                self.changes, Retention.parse(self.settings.history), missing=True
+            )
         self.checkpointer.start()
 
     def _keep_house(self) -> None:

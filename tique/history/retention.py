@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Self
 
 from tique import errors
@@ -74,13 +75,13 @@ class Retention:
         Parameters
         ----------
         moments
-            The version and time of the last commit of each full hour, in order.
+            The version and time of the last commit of each full hour.
         now
             The time, in microseconds, as all times.
         """
         found = set()
         latest = None
-        ahead = list(reversed(moments))
+        ahead = sorted(moments, key=itemgetter(1), reverse=True)
         for place in sorted(set(self.places(now))):
             while ahead and ahead[-1][1] <= place:
                 cts, _ = ahead.pop()

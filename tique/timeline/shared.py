@@ -93,6 +93,7 @@ _CHECKPOINT_LEASE = 30.0
 _PATIENCE = 20.0
 _ABREAST_AFTER = 4
 _TRIES = 3
+_FOR_EVER = 1e9
 
 
 class SharedTimeline(Timeline):
@@ -110,8 +111,6 @@ class SharedTimeline(Timeline):
         This process's transaction ids.
     lease
         Seconds for which the process may be silent.
-    retention
-        Seconds for which commit records are kept.
     """
 
     is_shared = True
@@ -124,7 +123,6 @@ class SharedTimeline(Timeline):
         ids: TransactionIds,
         *,
         lease: float,
-        retention: float,
     ) -> None:
         super().__init__(engine, catalog, sequencer, ids)
         assert engine.shared is not None
@@ -135,7 +133,6 @@ class SharedTimeline(Timeline):
         self.on_loss: Callable[[], None] = lambda: None
         """Called when the process was given up: others go by its lease from now on."""
         self._lease = lease
-        self._retention = retention
         self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
         self._anchor: Anchor | None = None
         self._anchoring = threading.Lock()
@@ -181,7 +178,8 @@ class SharedTimeline(Timeline):
                 restored = restore(engine, session, tables, last)
                 # The index is filled from the log: that keeps unfolded versions.
                 until = prunable(engine, session, restored.failures, last)
-                engine.prune_log(session, until, self._retention)
+                # A checkpoint knows for how long histories need commits.
+                engine.prune_log(session, until, _FOR_EVER)
                 self._shared.recovered(last)
         joined = time.monotonic()
         self._shared.join(self._lease)

@@ -34,7 +34,7 @@ from tique_backends.names import history_name
 from tique_rewriter.schema import History
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -72,10 +72,15 @@ COMMITS = " UNION ALL ".join(
 """A query for the commits that have a time; of those that were logged at once, the last."""
 
 
+def read(session: Session) -> dict[int, History]:
+    """The histories that there are, by their tables' numbers."""
+    rows = session.execute("SELECT id, since, retention FROM tique.history").fetch_all()
+    return {int(number): History(int(since), text) for number, since, text in rows}
+
+
 def attached(session: Session, tables: Iterable[Table]) -> list[Table]:
     """The managed tables, with their histories."""
-    rows = session.execute("SELECT id, since, retention FROM tique.history").fetch_all()
-    known = {number: History(since, retention) for number, since, retention in rows}
+    known = read(session)
     return [replace(table, history=known.get(table.id)) for table in tables]
 
 
@@ -101,3 +106,56 @@ def forget(session: Session, table: Table) -> None:
     if session.execute(f"SELECT id {which}").fetch_all():
         session.execute(f"DROP TABLE {history_name(table)}")
         session.execute(f"DELETE {which}")
+
+
+def newest(session: Session) -> int:
+    """The latest time of a commit, in microseconds."""
+    rows = session.execute(
+        f"SELECT coalesce(max(committed_at), 0) FROM ({COMMITS}) AS _c"
+    ).fetch_all()
+    return int(rows[0][0])
+
+
+def version_at(session: Session, time: int) -> int:
+    """The last commit at or before a time, in microseconds; 0: none is known."""
+    ((cts,),) = session.execute(
+        f"SELECT coalesce(max(cts), 0) FROM ({COMMITS}) AS _c "
+        f"WHERE committed_at <= {time}"
+    ).fetch_all()
+    return int(cts)
+
+
+def last_of_hours(session: Session) -> list[tuple[int, int]]:
+    """The last commit at or before each full hour, and its time."""
+    rows = session.execute(LAST_OF_HOURS.format(commits=COMMITS)).fetch_all()
+    return [(int(cts), int(time)) for cts, time in rows]
+
+
+def prune_moments(session: Session, oldest: int) -> None:
+    """Forget what happened before a version, and all but one commit of an hour."""
+    kept = LAST_OF_HOURS.format(commits="SELECT * FROM tique.moments")
+    session.change(
+        f"DELETE FROM tique.moments WHERE cts < {oldest} "
+        f"OR cts NOT IN (SELECT cts FROM ({kept}) AS _k)"
+    )
+
+
+def prune(
+    session: Session, table: Table, until: int, points: Sequence[int] = ()
+) -> int:
+    """Delete images of which no version can be asked for; their number.
+
+    These are the versions from ``until`` on, and ``points``, ascending, before. In a table
+    without a key an image tells apart what was before its commit and what came after.
+    """
+    if table.is_keyless:
+        until = min([until, *points])
+        return session.change(
+            f"DELETE FROM {history_name(table)} WHERE _until <= {until}"
+        )
+    # The last point before it ended.
+    cases = " ".join(f"WHEN _until > {point} THEN {point}" for point in points[::-1])
+    last = f"CASE {cases} ELSE -1 END" if points else "-1"
+    return session.change(
+        f"DELETE FROM {history_name(table)} WHERE _until <= {until} AND _from > {last}"
+    )

@@ -102,7 +102,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     _introspection = introspection
     _folding = folding
-    _now = NOW
     settings = RULES
     resolve_path = staticmethod(resolve)
     functions = staticmethod(functions)
@@ -342,6 +341,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     ) -> bool:
         # One may have been created since the last query.
         return calls <= OF_ROWS and not self._ownership.ask(SHADOWED)
+
+    @override
+    def clock(self, session: MonetDBSession) -> int:
+        return int(session.execute(f"SELECT {NOW}").fetch_all()[0][0])
 
     @override
     def prune_log(self, session: MonetDBSession, until: int, retention: float) -> None:

@@ -147,7 +147,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     _introspection = introspection
     _folding = folding
-    _now = NOW
     _committed = (
         "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
         "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
@@ -491,6 +490,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self, calls: frozenset[str], parameters: Sequence[object]
     ) -> bool:
         return self._volatility.depend_on_rows(calls, parameters)
+
+    @override
+    def clock(self, session: PostgreSQLSession) -> int:
+        return int(session.execute(f"SELECT {NOW}").fetch_all()[0][0])
 
     @override
     def prune_log(

@@ -426,7 +426,7 @@ class Migration(SchemaChanges):
         return mine.sts
 
     @override
-    def settle(self, table: Table, mine: Transaction) -> None:
+    def settle(self, table: Table, mine: Transaction | None) -> None:
         self._absorbing.add(table.id)
         self._hold(table)
         if self.catalog.versions(table).is_empty:

@@ -262,7 +262,7 @@ class SchemaChanges:
         """
         return self.catalog.versions(table).since
 
-    def settle(self, table: Table, mine: Transaction) -> None:
+    def settle(self, table: Table, mine: Transaction | None) -> None:
         """Fold all versions of a table, alone: storage is what every snapshot sees.
 
         Snapshots that do not see all of the versions are waited for, those of other
@@ -283,7 +283,7 @@ class SchemaChanges:
             oldest = versions.oldest
             if oldest is None:
                 continue
-            if oldest > mine.sts and not mine.renew():
+            if mine is not None and oldest > mine.sts and not mine.renew():
                 raise errors.SerializationError(
                     f"{table.qualified_name} was written to after this transaction "
                     "began; run it again to change the table",
