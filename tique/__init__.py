@@ -73,11 +73,15 @@ _HOMES = {
     "IsolationLevel": "query.transaction.isolation",
     "Notice": "connection.notices",
     "Status": "database.status",
+    "HistoryInfo": "history.showing",
     "adopt": "_adoption",
     "connect": "_connect",
     "detach": "_adoption",
+    "drop_history": "_history",
+    "histories": "_history",
     "run_transaction": "_retry",
     "run_transaction_async": "aio.retry",
+    "set_history": "_history",
 }
 """Names and the modules that define them. They need the SQL parser, which takes longer to
 load than the rest of tique: they are loaded on first use."""
@@ -105,6 +109,7 @@ __all__ = [
     "DateFromTicks",
     "Error",
     "ForeignKey",
+    "HistoryInfo",
     "IntegrityError",
     "InterfaceError",
     "InternalError",
@@ -128,11 +133,14 @@ __all__ = [
     "connect",
     "detach",
     "dict_row",
+    "drop_history",
     "errors",
+    "histories",
     "namedtuple_row",
     "paramstyle",
     "run_transaction",
     "run_transaction_async",
+    "set_history",
     "threadsafety",
     "tuple_row",
 ]

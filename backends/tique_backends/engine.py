@@ -16,7 +16,13 @@ from typing_extensions import TypeVar
 
 from tique_backends.catalog import foreign_keys, histories
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import cache_name, history_name, storage_name
+from tique_backends.names import (
+    cache_name,
+    history_label,
+    history_name,
+    quote,
+    storage_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -404,16 +410,22 @@ class Engine(ABC, Generic[SessionT]):
         """
         raise EngineError(ErrorKind.UNSUPPORTED, f"to rename {name} is not supported")
 
-    def manage(self, session: SessionT, table: Table) -> Table:
+    def manage(
+        self, session: SessionT, table: Table, *, before: Table | None = None
+    ) -> Table:
         """Create the cache table and register the table; return it with its id.
 
-        If the table has a history, that begins here.
+        If the table has a history, that begins here, or goes on from the one of the table
+        ``before``, which was let go without it.
         """
         managed = self._manage(session, table)
         if table.history is None:
             return managed
         managed = replace(managed, history=table.history)
-        self._create_history(session, managed)
+        if before is None:
+            self._create_history(session, managed)
+        else:
+            self._take_history(session, managed, before)
         histories.keep(session, managed)
         return managed
 
@@ -425,10 +437,20 @@ class Engine(ABC, Generic[SessionT]):
     def _create_history(self, session: SessionT, table: Table) -> None:
         """Create the history table (:mod:`tique_backends.catalog.histories`)."""
 
-    def unmanage(self, session: SessionT, table: Table) -> None:
-        """Drop the cache table, the history and the table's registration."""
+    def _take_history(self, session: SessionT, table: Table, before: Table) -> None:
+        """Make the history table of a table that is gone this one's."""
+        new = quote(history_label(table.id))
+        session.execute(f"ALTER TABLE {history_name(before)} RENAME TO {new}")
+
+    def unmanage(
+        self, session: SessionT, table: Table, *, keeps_history: bool = False
+    ) -> None:
+        """Drop the cache table, the history and the table's registration.
+
+        The history table stays if it is kept for :meth:`manage`.
+        """
         session.execute(f"DROP TABLE {cache_name(table)}")
-        histories.forget(session, table)
+        histories.forget(session, table, drops=not keeps_history)
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
         foreign_keys.forget(session, table)
 
@@ -610,6 +632,10 @@ class Engine(ABC, Generic[SessionT]):
     def clock(self, session: SessionT) -> int:
         """The time by which commits are logged, in microseconds."""
         return int(time.time() * 1e6)
+
+    @abstractmethod
+    def history_bytes(self, session: SessionT, table: Table) -> int:
+        """The space that a table's history takes, as far as the engine tells."""
 
     def prune_history(
         self, session: SessionT, table: Table, until: int, points: Sequence[int]

@@ -15,6 +15,8 @@ import json
 import os
 import sys
 import time
+from contextlib import closing
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +27,9 @@ from tests.crash.faults import KillAt, watched_connect, watched_run
 from tests.crash.scenarios import SCENARIOS, SETUP, Rows
 from tests.plugins.engine import DuckDB, MonetDB, PlainPostgreSQL, PostgreSQL
 from tique.checkpoint import checkpointer
+from tique_backends.catalog.histories import COMMITS
+from tique_backends.forms import together
+from tique_backends.names import column_list
 from tique_udfs.duckdb import Prepared
 
 LONGEST = 4000
@@ -71,6 +76,9 @@ class Run:
         elif step in ("adopt", "detach"):
             self.close()
             getattr(tique, step)(self.url)
+        elif step == "remember":
+            self.close()
+            tique.set_history(self.url, "1 hour")
         else:
             for statement in step:
                 if isinstance(statement, Rows):
@@ -174,8 +182,42 @@ def fold(connection):
         time.sleep(0.02)
 
 
-def judge(report, engine, states, acknowledged, txids, asked):
-    """Open for good: state, numbers, caches, service."""
+def expect_past(connection, states, acknowledged):
+    """P5: tables with a history have had the states of finished steps, in order."""
+    database = connection._database
+    for table in database.catalog:
+        if table.history is None or table.name == "wide":
+            continue
+        with closing(database.engine.session()) as session:
+            database.catalog.versions(table).drain(session)
+            commits = session.execute(
+                f"SELECT cts FROM ({COMMITS}) AS _c WHERE cts > {table.history.since} "
+                "ORDER BY 1"
+            ).fetch_all()
+            found = []
+            for cts in (table.history.since, *(cts for (cts,) in commits)):
+                parts = database.engine.forms.scan(table, cts, staged=None, past=True)
+                rows = session.execute(
+                    f"SELECT {column_list(table)} FROM {together(parts)} AS _r"
+                ).fetch_all()
+                found.append(sorted(repr(tuple(row)) for row in rows))
+        # A table that is called otherwise was so before.
+        names = {"several": "many"}
+        wanted = [s.get(table.name, s.get(names.get(table.name))) for s in states]
+        found, least, most = (
+            [rows for rows, _ in groupby(sequence)]
+            for sequence in (
+                found,
+                wanted[: acknowledged + 1],
+                wanted[: acknowledged + 2],
+            )
+        )
+        if found not in (least, most):
+            raise AssertionError(f"{table.name} had not the states: {found}"[:1500])
+
+
+def judge(report, engine, states, acknowledged, txids, asked, remembered):
+    """Open for good: state, numbers, caches, service; from a step on, the past."""
     started = time.monotonic()
     run = Run(engine)
     connection = run.open()
@@ -194,6 +236,8 @@ def judge(report, engine, states, acknowledged, txids, asked):
         assert found == is_said, f"transaction {asked} is said to be {outcome}"
     if found not in allowed and found != {}:
         raise AssertionError(f"neither before nor after the step: {found}"[:1500])
+    if found and acknowledged >= remembered:
+        expect_past(connection, states[remembered:], acknowledged - remembered)
     if connection.txid is not None and connection.txid <= max(txids, default=0):
         raise AssertionError("a txid was used twice")
     is_recovered = database.engine.shared is None
@@ -269,7 +313,10 @@ def main(engine_name, place, name, kills, first, stride):
         for again in range(kills - 1):
             forked(reopen, engine, 1 + (point * 7 + again * 5) % 40)
         if failure is None:
-            judged, verdict = forked(judge, engine, states, acknowledged, txids, asked)
+            is_remembered = "remember" in steps
+            remembered = steps.index("remember") + 1 if is_remembered else LONGEST
+            known = (states, acknowledged, txids, asked, remembered)
+            judged, verdict = forked(judge, engine, *known)
             if judged != 0:
                 failure = f"after reopening: {verdict[-1] if verdict else judged}"
         print(json.dumps([point, acknowledged, code, failure]), flush=True)

@@ -178,6 +178,24 @@ SCENARIOS = {
         ("UPDATE made SET w = 11 WHERE id = 1", "DELETE FROM copied WHERE id = 1"),
         "checkpoint",
     ],
+    "remembering": [
+        ("UPDATE account SET balance = 1 WHERE id = 1",),
+        "remember",
+        ("UPDATE account SET balance = 2 WHERE id = 1", "DELETE FROM bag WHERE x = 1"),
+        (
+            "UPDATE account SET balance = 3 WHERE id < 3",
+            "INSERT INTO bag VALUES (1, 'a')",
+        ),
+        "checkpoint",
+        ("DELETE FROM account WHERE id = 2", "UPDATE many SET v = v + 1"),
+        ("INSERT INTO account VALUES (2, 4)", "DELETE FROM bag"),
+        "reopen",
+        ("UPDATE many SET v = 9 WHERE id < 3", "UPDATE account SET balance = 5"),
+        "checkpoint",
+        ("ALTER TABLE many RENAME TO several",),
+        ("DELETE FROM several WHERE id < 2990",),
+        "checkpoint",
+    ],
     "reopening": [
         (
             "UPDATE account SET balance = 1 WHERE id = 1",

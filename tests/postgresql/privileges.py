@@ -10,6 +10,7 @@ import pytest
 
 import tique
 from tests.sharing.playing import Process
+from tique_backends.engine import FORMAT_VERSION
 
 ROLES = "reader", "writer", "stranger", "keeper", "careless"
 DENIED = "42501"
@@ -130,7 +131,7 @@ class Hand:
         self.tables = tables
         self._connection = connection
         ((self.client,),) = self.run("SELECT tique.guest_join(60000)")
-        sql = "SELECT tique.guest_introduce(%s, 77, 4)"
+        sql = f"SELECT tique.guest_introduce(%s, 77, {FORMAT_VERSION})"
         ((epoch,),) = self.run(sql, self.client)
         self.txid = (epoch << 20) + 1
 

@@ -38,7 +38,7 @@ BEGIN
     'LATERAL tique.guest_follow(c, 0) AS f');
   PERFORM lair.attempt('SELECT c::TEXT FROM tique.tique_cache_CLOSED AS c');
   PERFORM lair.attempt('SELECT stamps::TEXT FROM tique.guest_join(60000) AS c, '
-    'LATERAL tique.guest_introduce(c, 77, 4) AS e, LATERAL tique.guest_append(c, '
+    'LATERAL tique.guest_introduce(c, 77, 5) AS e, LATERAL tique.guest_append(c, '
     'tique.sts(), ''0123456789abcdef'', ''{1}'', ARRAY[(e << 20) + 1], '
     '''[{"CLOSED":[[0,1,666,"forged"]]}]'')');
   PERFORM lair.attempt('SELECT tique.guest_append_staged(c, CLOSED, '
@@ -170,7 +170,7 @@ def test_a_mark_that_is_somebody_elses(victim):
     victim.by_attacker(
         "CREATE FUNCTION lair.marks(mark INTEGER) RETURNS VOID LANGUAGE sql "
         "SECURITY DEFINER AS $$ SELECT lair.attempt('SELECT session_user || '' ran it'''), "
-        "lair.attempt(format('SELECT tique.guest_introduce(tique.guest_join(60000), %s, 4)"
+        "lair.attempt(format('SELECT tique.guest_introduce(tique.guest_join(60000), %s, 5)"
         "::TEXT', mark)) $$"
     )
     with shop.by_hand(shop.keeper) as connection:

@@ -14,6 +14,7 @@ from typing_extensions import override
 from tique import __version__
 from tique.cli._adoption import adopt_command, detach_command
 from tique.cli._explain import explain_command
+from tique.cli._history import history_group
 from tique.cli._monetdb import monetdb_group
 from tique.cli._operation import checkpoint_command, status_command
 from tique.cli._output import one_line
@@ -81,5 +82,6 @@ main.add_command(checkpoint_command)
 main.add_command(status_command)
 main.add_command(top_command)
 main.add_command(explain_command)
+main.add_command(history_group)
 main.add_command(udf_group)
 main.add_command(monetdb_group)

@@ -20,6 +20,10 @@ too early, but no version in between can be asked for.
 ``s``, and the images of that moment. A table that is folded beyond ``s`` has no such
 versions, and one that is not has no such images. So it is right before and after any fold.
 
+*Another definition.* The images of a table are of its columns. A table that gets others, and
+so another number, has a new history; one that keeps them goes on with the one before, since
+storage has all versions then.
+
 *Moments.* Commit records are kept as long as any table's every state. Of those that go then,
 the last one of each full hour is kept: it is the state at that hour, as long as no other
 commit comes. A hour may have several until the next pruning; the last one counts.
@@ -100,11 +104,12 @@ def begin(session: Session, numbers: Collection[int], since: int) -> None:
     session.execute(f"UPDATE tique.history SET since = {since} WHERE id IN ({listed})")
 
 
-def forget(session: Session, table: Table) -> None:
-    """Drop a table's history, if it has one."""
+def forget(session: Session, table: Table, *, drops: bool = True) -> None:
+    """Drop a table's history, if it has one, or its registration alone."""
     which = f"FROM tique.history WHERE id = {table.id}"
     if session.execute(f"SELECT id {which}").fetch_all():
-        session.execute(f"DROP TABLE {history_name(table)}")
+        if drops:
+            session.execute(f"DROP TABLE {history_name(table)}")
         session.execute(f"DELETE {which}")
 
 
@@ -113,6 +118,21 @@ def newest(session: Session) -> int:
     rows = session.execute(
         f"SELECT coalesce(max(committed_at), 0) FROM ({COMMITS}) AS _c"
     ).fetch_all()
+    return int(rows[0][0])
+
+
+def time_of(session: Session, version: int) -> int | None:
+    """When the first commit from a version on was made that has a record, if there is one."""
+    rows = session.execute(
+        f"SELECT committed_at FROM ({COMMITS}) AS _c WHERE cts >= {version} "
+        "ORDER BY cts LIMIT 1"
+    ).fetch_all()
+    return int(rows[0][0]) if rows else None
+
+
+def count(session: Session, table: Table) -> int:
+    """How many images of a table there are."""
+    rows = session.execute(f"SELECT count(*) FROM {history_name(table)}").fetch_all()
     return int(rows[0][0])
 
 

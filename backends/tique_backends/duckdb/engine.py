@@ -480,6 +480,16 @@ class DuckDBEngine(Engine[DuckDBSession]):
         return moved
 
     @override
+    def history_bytes(self, session: DuckDBSession, table: Table) -> int:
+        # Blocks are written by DuckDB's own checkpoint.
+        ((found,),) = session.execute(
+            "SELECT count(DISTINCT block_id) * (SELECT any_value(block_size) FROM "
+            "pragma_database_size()) FROM pragma_storage_info($1) WHERE block_id >= 0",
+            [history_name(table)],
+        ).fetch_all()
+        return int(found)
+
+    @override
     def prune_log(self, session: DuckDBSession, until: int, retention: float) -> None:
         entries = COMMITS.format(after=0, until=until)
         oldest = int((time.time() - retention) * 1e6)

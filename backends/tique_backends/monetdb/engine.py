@@ -44,7 +44,7 @@ from tique_backends.monetdb.values.types import (
     reads_alike,
     rows_to_arrow,
 )
-from tique_backends.names import cache_name, history_name, storage_name
+from tique_backends.names import cache_name, history_label, history_name, storage_name
 from tique_backends.records import Statistics
 from tique_backends.servers.server_engine import ServerEngine
 from tique_rewriter.plans.plan import SiblingConstruct
@@ -341,6 +341,14 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     ) -> bool:
         # One may have been created since the last query.
         return calls <= OF_ROWS and not self._ownership.ask(SHADOWED)
+
+    @override
+    def history_bytes(self, session: MonetDBSession, table: Table) -> int:
+        ((found,),) = session.execute(
+            "SELECT coalesce(sum(columnsize + heapsize), 0) "
+            f"FROM sys.storage('tique', '{history_label(table.id)}')"
+        ).fetch_all()
+        return int(found)
 
     @override
     def clock(self, session: MonetDBSession) -> int:

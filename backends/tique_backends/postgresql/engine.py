@@ -437,6 +437,17 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.execute(f"CREATE INDEX ON {name} ({key_list(table, key)}{until})")
 
     @override
+    def _take_history(
+        self, session: PostgreSQLSession, table: Table, before: Table
+    ) -> None:
+        super()._take_history(session, table, before)
+        name = history_name(table)
+        # It names the table.
+        session.execute(f"DROP POLICY as_its_table ON {name}")
+        for statement in readable_as(table, name):
+            session.execute(statement)
+
+    @override
     def upgrade(self, session: PostgreSQLSession) -> None:
         for statements in (_FREEING, KEEPING_ATTRIBUTES):
             _run_all(session, statements)
@@ -490,6 +501,12 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self, calls: frozenset[str], parameters: Sequence[object]
     ) -> bool:
         return self._volatility.depend_on_rows(calls, parameters)
+
+    @override
+    def history_bytes(self, session: PostgreSQLSession, table: Table) -> int:
+        name = quoted(history_name(table))
+        found = session.execute(f"SELECT pg_total_relation_size({name})").fetch_all()
+        return int(found[0][0])
 
     @override
     def clock(self, session: PostgreSQLSession) -> int:

@@ -136,7 +136,12 @@ class Alterations:
         engine, before = self._engine, plan.before
         after = before
         if plan.changes or plan.statement:
-            engine.unmanage(session, before)
+            history = self._changes.history(before)
+            kept = self._catalog.by_id()[before.id].history
+            goes_on = kept is not None and _has_same_columns(plan)
+            if goes_on:
+                history = kept
+            engine.unmanage(session, before, keeps_history=goes_on)
             table = engine.forms.plain(before)
             others = [other for other in self._catalog if other.id != before.id]
             same = (
@@ -147,8 +152,11 @@ class Alterations:
             described = engine.describe(session, plan.after.schema, plan.after.name)
             _expect_same_columns(described, plan.after)
             engine.check_definition(session, described)
-            history = self._changes.history(before)
-            after = engine.manage(session, replace(described, history=history))
+            after = engine.manage(
+                session,
+                replace(described, history=history),
+                before=before if goes_on else None,
+            )
         after = replace(after, foreign_keys=plan.after.foreign_keys)
         known = {(table.schema, table.name): table for table in self._catalog}
         del known[before.schema, before.name]
@@ -228,6 +236,14 @@ class Alterations:
                 key=values,
                 diag=concerning(child, constraint_name=key.name),
             )
+
+
+def _has_same_columns(plan: AlterTable) -> bool:
+    """Whether the images of the table's rows are as before."""
+    before, after = (
+        [(c.name, c.type) for c in t.columns] for t in (plan.before, plan.after)
+    )
+    return before == after and plan.before.primary_key == plan.after.primary_key
 
 
 def _added(plan: AlterTable) -> Iterator[ForeignKey]:

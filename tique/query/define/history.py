@@ -72,6 +72,8 @@ def set_history(
         kept = table.history
         return kept is None or not (missing or kept.retention == retention.text)
 
+    if not any(map(is_another, _named(changes, names))):
+        return []
     with changes.alone(), closing(changes.engine.session()) as session:
         tables = [table for table in _named(changes, names) if is_another(table)]
         new = [table for table in tables if table.history is None]
@@ -90,8 +92,7 @@ def set_history(
                     history = _changed(changes, session, table.history, retention)
                     histories.keep(session, replace(table, history=history))
 
-        if tables:
-            changes.transact(session, change, since)
+        changes.transact(session, change, since)
     return [table.qualified_name for table in tables]
 
 

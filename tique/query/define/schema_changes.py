@@ -247,9 +247,8 @@ class SchemaChanges:
 
         Alone: the next commit is the first that it has not yet.
         """
-        retention = self.retention
-        if before is not None and before.history is not None:
-            retention = before.history.retention
+        kept = None if before is None else self.catalog.by_id()[before.id].history
+        retention = self.retention if kept is None else kept.retention
         if retention is None:
             return None
         return History(self.timeline.position().sts, retention)
