@@ -460,3 +460,22 @@ def test_no_free_connection(engine, watched, monkeypatch):
     transaction.rests_until = 0
     wait_until(lambda: transaction.is_held)
     assert old.execute("SELECT sum(v) FROM t").fetchone() == before
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("folds", [False, True])
+def test_updates_that_merge(engine, writer, folds):
+    """P3: they are computed again on what memory has, and lose to what was folded."""
+    old = engine.connect()
+    old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
+    hold(old)
+    writer.execute("UPDATE t SET v = v + 10 WHERE id = 100")
+    writer.commit()
+    if folds:
+        writer.checkpoint()
+        with pytest.raises(tique.SerializationError):
+            old.commit()
+    else:
+        old.commit()
+    found = writer.execute("SELECT v FROM t WHERE id = 100").fetchone()
+    assert found == (110 if folds else 111,)
