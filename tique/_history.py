@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tique._translation import translating
 from tique.database.database import acquire, release
-from tique.history import setting, showing
+from tique.history import showing
 from tique.history.retention import Retention
+from tique.query.define import history as setting
 from tique_backends.concurrency.undisturbed import undisturbed
 
 if TYPE_CHECKING:

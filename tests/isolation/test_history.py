@@ -16,7 +16,7 @@ import tique
 from tests.effort import effort
 from tests.staging import stage_above
 from tique.history.retention import Retention
-from tique.history.setting import drop_history, set_history
+from tique.query.define.history import drop_history, set_history
 from tique_backends.forms import together
 from tique_backends.names import column_list, history_name
 

@@ -52,9 +52,9 @@ from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
 from tique.history.pruning import Pruning
 from tique.history.retention import Retention
-from tique.history.setting import set_history
 from tique.query.define.altering import Alterations
 from tique.query.define.ddl import DDL
+from tique.query.define.history import set_history
 from tique.query.define.schema_changes import SchemaChanges
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds

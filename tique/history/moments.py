@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.history.retention import Retention
-from tique_backends.catalog.histories import COMMITS, LAST_OF_HOURS
+from tique_backends.catalog.histories import last_of_hours, newest, read, version_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -45,8 +46,10 @@ class Point:
     time: int | None = None
 
 
-def point_of(session: Session, asked: int | datetime, newest: int, now: int) -> Point:
-    """Return what is asked for as a point, where ``newest`` is the last version.
+def point_of(
+    engine: Engine, session: Session, asked: int | datetime, sts: int
+) -> Point:
+    """Return what is asked for as a point, in an engine transaction that has a snapshot.
 
     Raises
     ------
@@ -55,11 +58,12 @@ def point_of(session: Session, asked: int | datetime, newest: int, now: int) -> 
     OperationalError
         No commit is known that was so early (72000).
     """
+    # (What was pruned went by the time of a commit; see :mod:`tique.history.pruning`.)
+    now = max(engine.clock(session), newest(session))
     if not isinstance(asked, datetime):
-        if not 0 <= asked <= newest:
+        if not 0 <= asked <= sts:
             raise errors.ProgrammingError(
-                f"there is no version {asked}: the newest is {newest}",
-                sqlstate="22023",
+                f"there is no version {asked}: the newest is {sts}", sqlstate="22023"
             )
         return Point(asked, now)
     time = (asked - _EPOCH) // _MICROSECOND
@@ -67,10 +71,11 @@ def point_of(session: Session, asked: int | datetime, newest: int, now: int) -> 
         raise errors.ProgrammingError(
             f"{_shown(time)} is in the future: it is {_shown(now)}", sqlstate="22023"
         )
-    version = _version_at(session, time, newest)
-    if version is None:
+    version = version_at(session, time)
+    if not version:
         raise _not_kept(f"no commit is known at or before {_shown(time)}")
-    return Point(version, now, time)
+    # (A later commit may be under way.)
+    return Point(min(version, sts), now, time)
 
 
 def expect_kept(session: Session, table: Table, point: Point) -> None:
@@ -83,7 +88,7 @@ def expect_kept(session: Session, table: Table, point: Point) -> None:
     OperationalError
         Its history begins later, or has no such point any more (72000).
     """
-    name, history = table.qualified_name, table.history
+    name, history = table.qualified_name, read(session).get(table.id)
     if history is None:
         raise errors.ProgrammingError(
             f"{name} has no history: `tique history set` gives it one, from then on",
@@ -114,14 +119,10 @@ def _near_version(
     session: Session, point: Point, retention: Retention, begin: int
 ) -> list[str]:
     """The points beside a version that is none, before the first term."""
-    first = _version_at(session, begin) or 0
+    first = version_at(session, begin)
     if point.version >= first:
         return []
-    moments = session.execute(
-        f"SELECT cts, committed_at FROM ({LAST_OF_HOURS.format(commits=COMMITS)}) AS _m "
-        "ORDER BY committed_at"
-    ).fetch_all()
-    versions = [*retention.points(moments, point.now), first]
+    versions = [*retention.points(last_of_hours(session), point.now), first]
     if point.version in versions:
         return []
     place = bisect_right(versions, point.version)
@@ -135,23 +136,16 @@ def _near_time(
     place = bisect_right(places, time)
     if place and places[place - 1] == time:
         return []
-    beside = [
-        (each, _version_at(session, each) or 0)
-        for each in places[max(place - 1, 0) : place + 1]
-    ]
-    if len({version for _, version in beside}) < len(beside):
+    beside = places[max(place - 1, 0) : place + 1]
+    versions = [version_at(session, each) for each in beside]
+    if len({*versions}) < len(versions):
         # Nothing was committed from one to the next.
         return []
-    return [f"{_shown(at)} (version {v})" for at, v in beside if v >= since]
-
-
-def _version_at(session: Session, time: int, newest: int | None = None) -> int | None:
-    """The last known commit at or before a time."""
-    within = "" if newest is None else f" AND cts <= {newest}"
-    ((found,),) = session.execute(
-        f"SELECT max(cts) FROM ({COMMITS}) AS _c WHERE committed_at <= {time}{within}"
-    ).fetch_all()
-    return None if found is None else int(found)
+    return [
+        f"{_shown(at)} (version {version})"
+        for at, version in zip(beside, versions, strict=True)
+        if version >= since
+    ]
 
 
 def _shown(time: int) -> str:

@@ -102,7 +102,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     _introspection = introspection
     _folding = folding
-    _now = NOW
     settings = RULES
     resolve_path = staticmethod(resolve)
     functions = staticmethod(functions)

@@ -147,7 +147,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     _introspection = introspection
     _folding = folding
-    _now = NOW
     _committed = (
         "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
         "WHERE cts NOT IN (SELECT cts FROM tique.fences)"

@@ -81,13 +81,6 @@ class ServerEngine(Engine[SessionT]):
     _introspection: ServerIntrospection
     _folding: Folding[SessionT]
     """The server's steps of a fold."""
-    _now: str
-    """The server's time, as its log has it."""
-
-    @override
-    def clock(self, session: SessionT) -> int:
-        ((now,),) = session.execute(f"SELECT {self._now}").fetch_all()
-        return int(now)
 
     @override
     def declared_foreign_keys(

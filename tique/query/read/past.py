@@ -47,9 +47,7 @@ def point_at(transaction: Transaction, asked: int | datetime) -> Point:
             "the past is not read in a transaction after its DDL: read it before"
         )
     transaction.hold()
-    session = transaction.session
-    now = transaction.engine.clock(session)
-    return point_of(session, asked, transaction.sts, now)
+    return point_of(transaction.engine, transaction.session, asked, transaction.sts)
 
 
 def folded_until(transaction: Transaction, table: Table, point: Point) -> int:
