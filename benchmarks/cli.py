@@ -601,6 +601,50 @@ def scans_command(
     _exit(result.failures)
 
 
+@main.command("folds")
+@click.option("--warehouses", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option(
+    "--keys",
+    type=CommaList(click.IntRange(min=1)),
+    default="1000,10000",
+    show_default=True,
+)
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def folds_command(
+    warehouses: int,
+    keys: tuple[int, ...],
+    rounds: int,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Time folds of changed rows of TPC-C's stock on DuckDB."""
+    from benchmarks.micro.folds import measure_folds
+    from benchmarks.tpcc.workload import TpccWorkload
+
+    scale = Scale(warehouses, districts, customers, items)
+    with report.progress() as tell:
+        result = measure_folds(
+            TpccWorkload(scale, seed),
+            directory,
+            keys=keys,
+            rounds=rounds,
+            progress=tell,
+        )
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        report.print_folds(result, report.stdout())
+    _exit(result.failures)
+
+
 @main.command("endure")
 @click.option(
     "--targets",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
     from benchmarks.micro.driver_cost import DriverCost
+    from benchmarks.micro.folds import Folds
     from benchmarks.micro.scans import Scans
 
 
@@ -243,6 +244,23 @@ def print_contention(result: Contention, title: str, console: Console) -> None:
             f"{each.share:.2f}",
             f"{each.abort_rate.median:.1%}",
         )
+    console.print(table)
+    print_failures(result.failures, console)
+
+
+def print_folds(result: Folds, console: Console) -> None:
+    """Print the times of folds by how the keys were changed."""
+    console.print(environment_line(result.environment))
+    table = Table(
+        title=f"a fold into {result.rows:,} rows of stock, median of {result.rounds}"
+        " (lowest–highest)"  # noqa: RUF001
+    )
+    table.add_column("changed")
+    for heading in ("keys", "ms", "CPU ms"):
+        table.add_column(heading, justify="right")
+    for each in result.times:
+        times = (each.fold_ms.shown(), each.cpu_ms.shown())
+        table.add_row(each.way, f"{each.keys:,}", *times)
     console.print(table)
     print_failures(result.failures, console)
 

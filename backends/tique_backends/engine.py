@@ -174,6 +174,9 @@ class Engine(ABC, Generic[SessionT]):
     statistics: Statistics
     shared: SharedSequencer | None = None
     """The sequencer of a database that several processes use; None for one process."""
+    in_place: bool = True
+    """Whether folds change rows in their places. Set it to False while an engine transaction
+    is held: an engine may keep, for that, what was in each place in memory."""
     keeping_foreign_keys: Sequence[str] = (foreign_keys.CREATION,)
     """The statements that create the relation of FOREIGN KEY constraints."""
     newest_commit = (
@@ -580,6 +583,7 @@ class Engine(ABC, Generic[SessionT]):
         *,
         since: int | None = None,
         appended: bool = False,
+        columns_set: Collection[int] | None = None,
     ) -> int:
         """Move versions with cts ≤ ``until`` to storage in one engine transaction.
 
@@ -591,6 +595,9 @@ class Engine(ABC, Generic[SessionT]):
             In a shared database: up to where the caller knows it to be folded.
         appended
             A promise, as of :meth:`Forms.scan`.
+        columns_set
+            A promise: all versions are rows, and storage has a row for each of them that
+            differs in these columns at the most. None: there is no such promise.
 
         Returns
         -------

@@ -309,3 +309,12 @@ def test_what_is_switched_off_is_not_kept(part, tmp_path):
     connection.close()
     assert caches.pop(part).entries == 0
     assert any(each.entries for each in caches.values())
+
+
+def test_folds_are_timed(tmp_path):
+    options = ["--warehouses", "2", "--keys", "5,50", "--rounds", "2", "--json"]
+    result = invoke(tmp_path, "folds", *options, *TINY)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["failures"] == []
+    assert len(report["times"]) == 6

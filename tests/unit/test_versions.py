@@ -240,3 +240,20 @@ def test_a_fold_reads_while_others_commit(versions):
         turn.set()
         publishing.join()
     assert len(found) == 3000
+
+
+def test_columns_that_were_set(versions):
+    """P7: a fold leaves out what no commit has set, if none did anything else."""
+    versions.publish(5, [write(1, 1, 10)])
+    versions.publish(6, [write(1, 2, 20)], columns_set=frozenset({2}))
+    assert versions.columns_set is None
+    assert versions.changes(6) == ({(1, 1): (1, 1, 10), (1, 2): (1, 2, 20)}, set())
+    versions.folded(5)
+    assert versions.columns_set == {2}
+    versions.folded(6)
+    assert versions.columns_set == set()
+    versions.forget_storage()
+    versions.publish(7, [write(1, 1, 10)], columns_set=frozenset())
+    assert versions.changes(7) == ({(1, 1): (1, 1, MISSING)}, set())
+    versions.publish_bulk(8, 10, 10)
+    assert versions.columns_set is None

@@ -432,7 +432,12 @@ class Checkpointer:
             else:
                 versions.drain(session)
                 engine.fold(
-                    session, table, until, since=since, appended=versions.is_appended
+                    session,
+                    table,
+                    until,
+                    since=since,
+                    appended=versions.is_appended,
+                    columns_set=versions.columns_set,
                 )
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():

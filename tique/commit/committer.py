@@ -616,7 +616,11 @@ class Committer:
                 if writes.is_staged:
                     count = staged[writes.table.id]
                     versions.publish_bulk(
-                        ticket.cts, count, count, only_inserts=writes.only_inserts
+                        ticket.cts,
+                        count,
+                        count,
+                        only_inserts=writes.only_inserts,
+                        columns_set=writes.columns_set,
                     )
                 else:
                     versions.publish(
@@ -626,6 +630,7 @@ class Committer:
                             for key, write in writes.buffered()
                         ],
                         only_inserts=writes.only_inserts,
+                        columns_set=writes.columns_set,
                     )
         for ticket in certified:
             self._sequencer.finish(ticket.cts)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tique.store.cache import oldest
 from tique.store.ranges import ALL, FROM, Address, KeyRange, shape
 from tique.store.rows import difference, lacks, merged
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     import threading
@@ -267,9 +268,11 @@ class StoredRows:
             self.evictions += 1
 
     def changes(
-        self, rows: Mapping[Key, Row | None]
+        self, rows: Mapping[Key, Row | None], columns_set: Set[int] | None = None
     ) -> tuple[dict[Key, Row | None], set[Key]]:
         """The changes of a fold that stores these rows (None: deletes the stored row).
+
+        Rows that are stored differ in ``columns_set`` at the most, if that is not None.
 
         Returns
         -------
@@ -280,6 +283,8 @@ class StoredRows:
         """
         primary_key = self._table.primary_key
         changed, new = dict(rows), set()
+        width = range(len(self._table.columns))
+        same = set() if columns_set is None else {*width} - columns_set - {*primary_key}
         for key, row in rows.items():
             stored: Any = self._rows.get(key, _UNKNOWN)
             if stored is _UNKNOWN:
@@ -292,6 +297,10 @@ class StoredRows:
                 new.add(key)
             elif row is not None and stored is not _UNKNOWN:
                 changed[key] = difference(row, stored, primary_key)
+            elif row is not None and same:
+                changed[key] = tuple(
+                    [MISSING if i in same else value for i, value in enumerate(row)]
+                )
         return changed, new
 
     def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:

@@ -123,6 +123,10 @@ class TableVersions:
         """When that was published, by the monotonic clock."""
         self._replaced_cts = 0
         """The cts of the newest commit that may have changed or deleted a row."""
+        self._reshaped_cts = 0
+        """The cts of the newest commit that may have done more than set columns of rows."""
+        self._columns_set: frozenset[int] = frozenset()
+        """The columns that the others have set since there was no version."""
         self.since: float = 0
         """The oldest snapshot that may use the table; 0: all of them."""
         self._shared = shared
@@ -177,6 +181,15 @@ class TableVersions:
         engine snapshot has: a fold moves versions from one to the other at once.
         """
         return self._replaced_cts <= self.folded_until
+
+    @property
+    def columns_set(self) -> frozenset[int] | None:
+        """The columns in which versions may differ from the row that storage has.
+
+        None: it may have none under a key, or there are tombstones, or it is not known.
+        """
+        is_known = self._reshaped_cts <= self.folded_until
+        return self._columns_set if is_known and not self.table.is_keyless else None
 
     def prunable(self, until: int) -> int:
         """The cts up to which the log is not needed any more, at most ``until``."""
@@ -335,12 +348,16 @@ class TableVersions:
         writes: Sequence[tuple[Key, Row, bool]],
         *,
         only_inserts: bool = False,
+        columns_set: frozenset[int] | None = None,
     ) -> None:
-        """Add a commit's versions (key, row, whether it is a tombstone)."""
+        """Add a commit's versions (key, row, whether it is a tombstone).
+
+        If all that it did was to set columns of rows, ``columns_set`` are these.
+        """
         with self.lock:
             if self.table.is_keyless:
                 only_inserts = not any(deleted for _, _, deleted in writes)
-            self._note_replaced(cts, only_inserts=only_inserts)
+            self._note_replaced(cts, columns_set, only_inserts=only_inserts)
             if self._undrained_since is None:
                 self._undrained_since = cts
             self.last_cts = max(self.last_cts, cts)
@@ -349,17 +366,29 @@ class TableVersions:
             self._chains.add(cts, writes)
             self._count()
 
-    def _note_replaced(self, cts: int, *, only_inserts: bool) -> None:
+    def _note_replaced(
+        self, cts: int, columns_set: frozenset[int] | None, *, only_inserts: bool
+    ) -> None:
         """Before a commit is seen; the lock is held."""
         if not only_inserts:
             self._replaced_cts = max(self._replaced_cts, cts)
+        if columns_set is None:
+            self._reshaped_cts = max(self._reshaped_cts, cts)
+        else:
+            self._columns_set |= columns_set
 
     def publish_bulk(
-        self, cts: int, rows: int, tombstones: int, *, only_inserts: bool = False
+        self,
+        cts: int,
+        rows: int,
+        tombstones: int,
+        *,
+        only_inserts: bool = False,
+        columns_set: frozenset[int] | None = None,
     ) -> None:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
-            self._note_replaced(cts, only_inserts=only_inserts)
+            self._note_replaced(cts, columns_set, only_inserts=only_inserts)
             self.last_cts = max(self.last_cts, cts)
             self.published_at = time.monotonic()
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones, cts))
@@ -373,7 +402,7 @@ class TableVersions:
         """
         with self.lock:
             self.last_cts = max([self.last_cts, *(cts for cts, _ in commits)])
-            self._note_replaced(self.last_cts, only_inserts=False)
+            self._note_replaced(self.last_cts, None, only_inserts=False)
             rows = sum(count for _, count in commits[1:])
             kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
             self.bulk = tuple(
@@ -505,7 +534,8 @@ class TableVersions:
         """
         with self.lock:
             newest = self._chains.rows_until(until)
-        return self._stored.changes(newest)
+            columns_set = self.columns_set
+        return self._stored.changes(newest, columns_set)
 
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
@@ -554,6 +584,8 @@ class TableVersions:
                 self._stored.clear()
             self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
             self._count()
+            if self.is_empty:
+                self._columns_set = frozenset()
 
     def _keep_keys(self, until: int, oldest_writer: float) -> None:
         """Keep the keys of versions that are folded, for snapshots that λ has passed."""

@@ -20,7 +20,7 @@ from tique.store.rows import completed
 from tique_backends.records import Row, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tique.store.rows import Key
     from tique_backends.session import Session
@@ -94,6 +94,8 @@ class TableWrites:
         """The keys of staged rows, at the commit; None: any."""
         self.only_inserts = True
         """Whether each statement added rows under new keys, and none changed or deleted one."""
+        self.columns_set: frozenset[int] | None = frozenset()
+        """The columns that statements set, if all that they did was to set columns of rows."""
         self._has_stage = False
         self._is_guarded = False
         self._history: list[_Put] = []
@@ -136,6 +138,13 @@ class TableWrites:
         self._history.append(_Put(write.sequence, key, before, was_spilled))
         self.rows[key] = write
         self._unspilled[key] = None
+
+    def note_columns(self, columns: Collection[int] | None) -> None:
+        """Note the columns that a statement sets; None: it does more than that."""
+        if columns is None or self.columns_set is None:
+            self.columns_set = None
+        else:
+            self.columns_set = self.columns_set.union(columns)
 
     def note_merges(self, merges: Mapping[Key, Merge]) -> None:
         """Note how rows that were put last can be computed from other versions."""

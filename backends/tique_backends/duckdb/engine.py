@@ -62,7 +62,12 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.records import Row, Statistics
-from tique_backends.rows.gaps import by_columns, is_partial, whole_in_keys
+from tique_backends.rows.gaps import (
+    by_columns,
+    is_partial,
+    unique_columns,
+    whole_in_keys,
+)
 from tique_rewriter.plans.plan import SiblingConstruct
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
@@ -345,6 +350,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
         if table.unique or table.computed_keys:
             rows = {**rows, **whole_in_keys(session, table, rows)}
         whole, partly = _by_gaps(rows)
+        change = session.update if self.in_place else session.write_anew
 
         def move() -> None:
             if whole:
@@ -354,7 +360,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
                     [row for row in whole.values() if row],
                 )
             for known, changed in partly.items():
-                session.update(table, known, changed)
+                change(table, known, changed)
             self._drop_versions(session, table, until)
 
         session.transact(move)
@@ -411,10 +417,17 @@ class DuckDBEngine(Engine[DuckDBSession]):
         *,
         since: int | None = None,
         appended: bool = False,
+        columns_set: Collection[int] | None = None,
     ) -> int:
         fold = self._fold_keyless if table.is_keyless else self._fold_keyed
         if appended:
             fold = self._fold_appended
+        elif (
+            columns_set
+            and self.in_place
+            and unique_columns(table).isdisjoint(columns_set)
+        ):
+            fold = partial(self._fold_columns, columns_set)
 
         def move() -> int:
             self._keep_images(session, table, until, appended=appended)
@@ -427,6 +440,17 @@ class DuckDBEngine(Engine[DuckDBSession]):
             f"INSERT INTO {storage_name(table)} SELECT {column_list(table)} "
             f"FROM {cache_name(table)} WHERE _cts <= {until}"
         )
+        return self._drop_versions(session, table, until)
+
+    def _fold_columns(
+        self,
+        columns: Collection[int],
+        session: DuckDBSession,
+        table: Table,
+        until: int,
+    ) -> int:
+        newest = newest_in_order(table, cache_name(table), "_cts", f"_cts <= {until}")
+        session.update_from(table, columns, f"({newest})")
         return self._drop_versions(session, table, until)
 
     def _fold_keyed(self, session: DuckDBSession, table: Table, until: int) -> int:
@@ -474,10 +498,30 @@ class DuckDBEngine(Engine[DuckDBSession]):
 
     def _drop_versions(self, session: DuckDBSession, table: Table, until: int) -> int:
         moved = session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
-        session.execute(
-            f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}'
-        )
+        self._set(session, 'tique."tables"', "folded", until, f"id = {table.id}")
         return moved
+
+    def _set(
+        self,
+        session: DuckDBSession,
+        relation: str,
+        column: str,
+        value: int,
+        condition: str,
+    ) -> None:
+        """Set a column of the rows that meet a condition, in a table of tique's own."""
+        if self.in_place:
+            session.execute(
+                f"UPDATE {relation} SET {column} = {value} WHERE {condition}"
+            )
+            return
+        found = session.execute(
+            f"DELETE FROM {relation} WHERE {condition} "
+            f"RETURNING * REPLACE ({value} AS {column})"
+        ).fetch_all()
+        for row in found:
+            values = ", ".join(f"${number}" for number in range(1, len(row) + 1))
+            session.execute(f"INSERT INTO {relation} VALUES ({values})", row)
 
     @override
     def history_bytes(self, session: DuckDBSession, table: Table) -> int:
@@ -507,11 +551,18 @@ class DuckDBEngine(Engine[DuckDBSession]):
             session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
             going = f"SELECT cts, committed_at {old}"
             session.execute(histories.KEEPING_MOMENTS.format(commits=going))
-            session.execute(
-                "UPDATE tique.format SET forgotten = greatest(forgotten, "
-                f"(SELECT coalesce(max(txid), 0) {old}))"
-            )
-            session.execute(f"DELETE {old}")
+            ((newest,),) = session.execute(
+                f"SELECT coalesce(max(txid), 0) {old}"
+            ).fetch_all()
+            if newest:
+                self._set(
+                    session,
+                    "tique.format",
+                    "forgotten",
+                    newest,
+                    f"forgotten < {newest}",
+                )
+                session.execute(f"DELETE {old}")
 
         session.transact(prune)
 

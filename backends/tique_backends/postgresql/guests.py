@@ -362,6 +362,7 @@ class GuestEngine(PostgreSQLEngine):
         *,
         since: int | None = None,
         appended: bool = False,
+        columns_set: Collection[int] | None = None,
     ) -> int:
         ((rows,),) = session.execute(
             "SELECT tique.guest_fold($1, $2, $3)", [table.id, until, since]

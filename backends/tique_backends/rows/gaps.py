@@ -45,6 +45,12 @@ def by_columns(rows: Iterable[Row]) -> dict[tuple[int, ...], list[Row]]:
     return found
 
 
+def unique_columns(table: Table) -> set[int]:
+    """The columns of UNIQUE keys, but for those of the primary key."""
+    keys = (*table.unique, *(key.columns for key in table.computed_keys))
+    return {i for columns in keys for i in columns} - {*table.primary_key}
+
+
 def whole_in_keys(
     session: Session, table: Table, rows: Mapping[Row, Row | None]
 ) -> dict[Row, Row]:
@@ -53,8 +59,7 @@ def whole_in_keys(
     An UPDATE of storage would meet the value that another row is about to give up: such
     rows are deleted before any is inserted.
     """
-    keys = (*table.unique, *(key.columns for key in table.computed_keys))
-    unique = {i for columns in keys for i in columns} - {*table.primary_key}
+    unique = unique_columns(table)
     gaps = {
         key: row
         for key, row in rows.items()

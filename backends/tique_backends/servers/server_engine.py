@@ -177,6 +177,7 @@ class ServerEngine(Engine[SessionT]):
         *,
         since: int | None = None,
         appended: bool = False,
+        columns_set: Collection[int] | None = None,
     ) -> int:
         folding = self._folding
 

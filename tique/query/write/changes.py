@@ -173,6 +173,7 @@ def buffer_changes(
     """
     writes = transaction.writes_to(table)
     writes.only_inserts &= all(old is None for old, _ in changes)
+    writes.note_columns(changed if _only_set_columns(table, changes, changed) else None)
     required = [(i, name) for i, name in not_null_columns(table) if i in changed]
     for _, new in changes:
         if new is not None:
@@ -191,6 +192,15 @@ def buffer_changes(
     if check:
         check_buffered(transaction, writes, changed)
     check_conditions(transaction, table, changes)
+
+
+def _only_set_columns(
+    table: Table, changes: Sequence[Change], changed: Collection[int]
+) -> bool:
+    """Whether each row was there before, and stays, under its key."""
+    return not any(old is None or new is None for old, new in changes) and set(
+        changed
+    ).isdisjoint(table.primary_key)
 
 
 def _buffer_keyed(
@@ -240,7 +250,13 @@ def _stage_changes(
         )
     )
     finish_staged(
-        transaction, table, len(changes), changed, new_keys=True, only_inserts=not old
+        transaction,
+        table,
+        len(changes),
+        changed,
+        new_keys=True,
+        only_inserts=not old,
+        only_sets=_only_set_columns(table, changes, changed),
     )
     check_conditions(transaction, table, changes)
     transaction.note_unchecked(table, changes, changed)
@@ -254,11 +270,16 @@ def finish_staged(
     *,
     new_keys: bool,
     only_inserts: bool = False,
+    only_sets: bool = False,
 ) -> None:
-    """Account for staged rows and check their keys."""
+    """Account for staged rows and check their keys.
+
+    ``only_sets`` if the statement did nothing but set ``changed`` of rows, outside the key.
+    """
     writes = transaction.writes_to(table)
     writes.note_staged(count, transaction.sts)
     writes.only_inserts &= only_inserts
+    writes.note_columns(changed if only_sets else None)
     with transaction.session.planned_apart():
         if new_keys:
             check_staged_keys(transaction, table)
@@ -330,7 +351,13 @@ def stage_text(
     if count:
         new_keys = not set(changed).isdisjoint(table.primary_key)
         finish_staged(
-            transaction, table, count, changed, new_keys=new_keys, only_inserts=inserts
+            transaction,
+            table,
+            count,
+            changed,
+            new_keys=new_keys,
+            only_inserts=inserts,
+            only_sets=not (new_keys or deletes or inserts),
         )
         check_conditions(transaction, table, None)
         updated = () if inserts else None

@@ -59,7 +59,7 @@ from tique_backends.session import COMMIT, Result, Session
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import tzinfo
 
     import pyarrow
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
-_INCOMING = "tique_incoming"
+_INCOMING, _WHOLE = "tique_incoming", "tique_whole"
 
 
 class DuckDBSession(Session):
@@ -462,6 +462,11 @@ class DuckDBSession(Session):
 
     def update(self, table: Table, columns: Sequence[int], rows: Sequence[Row]) -> None:
         """Set ``columns`` (the key among them) of the storage rows to ``rows``."""
+        with self._relation(arrow_table(table, rows, columns)) as relation:
+            self.update_from(table, columns, relation)
+
+    def update_from(self, table: Table, columns: Collection[int], source: str) -> None:
+        """Set ``columns`` of the storage rows to those of something in FROM."""
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         names = [
             quote(table.columns[i].name) for i in columns if i not in table.primary_key
@@ -469,12 +474,36 @@ class DuckDBSession(Session):
         if not names:
             return
         values = ", ".join(f"{name} = _r.{name}" for name in names)
+        self._run(
+            f"UPDATE {storage_name(table)} AS _s SET {values} "
+            f"FROM {source} AS _r WHERE {same}",
+            (),
+        )
+
+    def write_anew(
+        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
+    ) -> None:
+        """Set ``columns`` as :meth:`update` does, of rows deleted and inserted again."""
+        items = ", ".join(
+            f"{'_r' if i in columns else '_s'}.{quote(column.name)}"
+            for i, column in enumerate(table.columns)
+        )
+        same = key_equality(table, table.primary_key, "_s.", "_r.")
+        storage = storage_name(table)
         with self._relation(arrow_table(table, rows, columns)) as relation:
             self._run(
-                f"UPDATE {storage_name(table)} AS _s SET {values} "
-                f"FROM {relation} AS _r WHERE {same}",
+                f"CREATE OR REPLACE TEMP TABLE {_WHOLE} AS SELECT {items} "
+                f"FROM {storage} AS _s JOIN {relation} AS _r ON {same}",
                 (),
             )
+        self.bind_indexes(table)
+        self._run(
+            f"DELETE FROM {storage} AS _s USING temp.{_WHOLE} AS _r WHERE {same}", ()
+        )
+        self._run(
+            f"INSERT INTO {storage} ({column_list(table)}) FROM temp.{_WHOLE}", ()
+        )
+        self._run(f"DROP TABLE temp.{_WHOLE}", ())
 
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
         """Put ``rows`` into storage, in the place of those with their keys."""
