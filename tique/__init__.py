@@ -59,16 +59,21 @@ if TYPE_CHECKING:
     from tique.connection.connection import Connection
     from tique.connection.connection_info import ConnectionInfo, ForeignKey
     from tique.connection.cursor import Cursor
+    from tique.connection.feed import Feed
     from tique.connection.notices import Notice
     from tique.database.status import Status
+    from tique.history.feed import Change, Difference
     from tique.query.transaction.isolation import IsolationLevel
 
 _HOMES = {
     "AsyncConnection": "aio.connection",
     "AsyncCursor": "aio.cursor",
+    "Change": "history.feed",
     "Connection": "connection.connection",
     "ConnectionInfo": "connection.connection_info",
     "Cursor": "connection.cursor",
+    "Difference": "history.feed",
+    "Feed": "connection.feed",
     "ForeignKey": "connection.connection_info",
     "IsolationLevel": "query.transaction.isolation",
     "Notice": "connection.notices",
@@ -99,6 +104,7 @@ __all__ = [
     "AsyncConnection",
     "AsyncCursor",
     "Binary",
+    "Change",
     "Connection",
     "ConnectionInfo",
     "Cursor",
@@ -107,7 +113,9 @@ __all__ = [
     "DatabaseLocked",
     "Date",
     "DateFromTicks",
+    "Difference",
     "Error",
+    "Feed",
     "ForeignKey",
     "HistoryInfo",
     "IntegrityError",

@@ -162,6 +162,8 @@ class Engine(ABC, Generic[SessionT]):
     """How tables' schemas are read from the engine's catalog."""
     _committed: str
     """A query for cts and txid of every commit whose record is still kept."""
+    _recorded: str
+    """A query for cts, txid and time of every such commit after ``{since}``."""
     capabilities: Capabilities
     forms: Forms
     settings: SettingRules
@@ -658,6 +660,20 @@ class Engine(ABC, Generic[SessionT]):
         """The greatest txid whose commit record was pruned; 0 if none was."""
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
+
+    def commits(
+        self, session: SessionT, since: int, until: int, most: int
+    ) -> list[tuple[int, int, int]]:
+        """The commits with ``since`` < cts ≤ ``until``, the first ``most`` of them.
+
+        Each is its cts, its txid, and the time at which it was logged, in microseconds
+        since 1970. Those whose records were pruned are not among them.
+        """
+        rows = session.execute(
+            f"SELECT cts, txid, committed_at FROM ({self._recorded.format(since=since)}) "
+            f"AS _c WHERE cts > {since} AND cts <= {until} ORDER BY cts LIMIT {most}"
+        ).fetch_all()
+        return [(int(cts), int(txid), int(at)) for cts, txid, at in rows]
 
     def cached_commits(self, session: SessionT, table: Table) -> list[tuple[int, int]]:
         """The commits that the cache table has rows of: cts and number, in cts order."""

@@ -426,6 +426,13 @@ class Forms(ABC):
             items.append(f"{text.format(name, column.type)} AS {name}")
         return ", ".join(items)
 
+    def images(self, table: Table) -> list[str]:
+        """Expressions that differ between rows that are equal and not the same.
+
+        There are none if rows that are equal are taken for the same.
+        """
+        return []
+
     def _versions(self, table: Table, sts: int, staged: int | None) -> str:
         """The versions that ``sts`` and ``staged`` show, with stamps and tombstones."""
         columns = column_list(table)

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from tique import __version__
 from tique.cli._adoption import adopt_command, detach_command
+from tique.cli._changes import changes_command, diff_command, restore_command
 from tique.cli._explain import explain_command
 from tique.cli._history import history_group
 from tique.cli._monetdb import monetdb_group
@@ -82,6 +83,9 @@ main.add_command(checkpoint_command)
 main.add_command(status_command)
 main.add_command(top_command)
 main.add_command(explain_command)
+main.add_command(changes_command)
+main.add_command(diff_command)
+main.add_command(restore_command)
 main.add_command(history_group)
 main.add_command(udf_group)
 main.add_command(monetdb_group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from typing_extensions import TypeVar
@@ -18,9 +19,17 @@ from tique.connection.connection_info import (
 )
 from tique.connection.cursor import Cursor
 from tique.connection.execution import Execution, checked_timeout
+from tique.connection.feed import (
+    Feed,
+    read_batches,
+    reading_changes,
+    reading_differences,
+    restore,
+)
 from tique.connection.server_cursor import ServerCursor
-from tique.database.database import users
+from tique.database.database import keep, release, users
 from tique.database.status import Status, status
+from tique.rows import tuple_row
 from tique_rewriter.plans.past import as_point
 from tique_rewriter.safety.functions import why_unsafe, why_untrusted
 
@@ -29,9 +38,13 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    import pyarrow
+
     from tique.connection.execution import ExecutionOptions
+    from tique.connection.feed import Read
     from tique.connection.query_text import Query
     from tique.database.database import Database
+    from tique.history.feed import Change, Difference
     from tique.query.transaction.isolation import IsolationLevel
     from tique.rows import RowFactory
     from tique_backends.records import Notice
@@ -69,6 +82,7 @@ class Connection(Generic[RowT]):
     ) -> None:
         self.row_factory = row_factory
         self._database = database
+        self._options = options
         self._execution = Execution(self, database, options)
         users.add(self)
 
@@ -407,6 +421,143 @@ class Connection(Generic[RowT]):
         self._execution.check_usable()
         with translating():
             return self._database.checkpointer.checkpoint_now()
+
+    # The past
+
+    def changes(
+        self,
+        table: str,
+        /,
+        *,
+        since: int | datetime,
+        until: int | datetime | None = None,
+        schema: str | None = None,
+        follow: bool = False,
+        timeout: float | None = None,
+    ) -> Feed[Change[RowT]]:
+        """Iterate over what commits have changed in a table that has a history.
+
+        Changes come in the order of commits, those of one commit in the order of their keys.
+        They are read beside this connection, as they are needed; what an open transaction
+        has written is not among them.
+
+        Parameters
+        ----------
+        table, schema
+            The table's name and its schema, as for :meth:`Cursor.append`.
+        since, until
+            After which version, and up to which one; by default up to that of now. A time stands for
+            the last commit at or before it.
+        follow
+            Whether it waits for further commits, and gives their changes.
+        timeout
+            Seconds without a change after which it follows no longer; None: it goes on
+            until it is closed.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is no such table, it has no history, or a version is in the future.
+        OperationalError
+            If its history does not have every change since then (SQLSTATE 72000); the message
+            has the first version since which it has.
+        """
+        read = reading_changes(self.row_factory)
+        return self._feed((schema, table), since, until, read, follow, timeout)
+
+    def changes_arrow(
+        self,
+        table: str,
+        /,
+        *,
+        since: int | datetime,
+        until: int | datetime | None = None,
+        schema: str | None = None,
+        follow: bool = False,
+        timeout: float | None = None,
+    ) -> Feed[pyarrow.RecordBatch]:
+        """Iterate over what :meth:`changes` does, in Arrow's record batches.
+
+        Their columns are called as the parts of :class:`Change`. Of these, ``old`` and ``new``
+        are structs of the table's columns, NULL where there is no row. The changes of a commit may
+        be in several batches.
+        """
+        return self._feed((schema, table), since, until, read_batches, follow, timeout)
+
+    def _feed(
+        self,
+        place: tuple[str | None, str],
+        since: int | datetime,
+        until: int | datetime | None,
+        read: Read[OtherT],
+        follows: bool = False,
+        timeout: float | None = None,
+    ) -> Feed[OtherT]:
+        """A feed, with a connection of its own to the database."""
+        self._execution.check_usable()
+        options = replace(self._options, isolation=None, autocommit=False)
+        keep(self._database)
+        try:
+            reader = Connection(self._database, options, tuple_row)
+        except BaseException:
+            release(self._database)
+            raise
+        return Feed(reader, place, since, until, read, follows=follows, timeout=timeout)
+
+    def differences(
+        self,
+        table: str,
+        /,
+        since: int | datetime,
+        until: int | datetime,
+        *,
+        schema: str | None = None,
+    ) -> Feed[Difference[RowT]]:
+        """Iterate over the rows of a table that are not the same in two versions.
+
+        Parameters
+        ----------
+        table, since, until, schema
+            As for :meth:`changes`; both versions can be any that the retention keeps.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is no such table, it has no history, or a version is in the future.
+        OperationalError
+            If its history does not have one of the versions (SQLSTATE 72000).
+        """
+        read = reading_differences(self.row_factory, since, until)
+        return self._feed((schema, table), since, until, read)
+
+    def restore(
+        self, table: str, /, as_of: int | datetime, *, schema: str | None = None
+    ) -> int:
+        """Bring the rows of a table back to what they were, as one ordinary statement.
+
+        Only rows that are not the same now are written. It is part of the open transaction,
+        and conflicts with others that write these rows, as any statement does.
+
+        Parameters
+        ----------
+        table, schema
+            As for :meth:`changes`.
+        as_of
+            The version, or the time, as for :meth:`differences`.
+
+        Returns
+        -------
+        int
+            The number of rows that were not the same.
+
+        Raises
+        ------
+        ProgrammingError
+            As for :meth:`differences`, or if the open transaction has changed the table.
+        OperationalError
+            If its history does not have that version (SQLSTATE 72000).
+        """
+        return restore(self._execution, (schema, table), as_of)
 
     def trust_function(self, name: str) -> None:
         """Vouch for a function of your own: it reads and writes no managed table.

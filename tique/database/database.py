@@ -523,6 +523,12 @@ def _open(name: str, url: DatabaseURL, engine: Engine, settings: Settings) -> Da
     return database
 
 
+def keep(database: Database) -> None:
+    """Count a further connection in, of an open database."""
+    with _registry_lock:
+        database.connections += 1
+
+
 def release(database: Database) -> None:
     """Count a connection out; the last one closes the database."""
     undisturbed(partial(_release, database))

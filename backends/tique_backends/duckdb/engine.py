@@ -127,6 +127,12 @@ class DuckDBEngine(Engine[DuckDBSession]):
         "SELECT cts, txid FROM tique.outcomes UNION ALL "
         f"SELECT cts, txid FROM ({COMMITS.format(after=0, until=2**62)})"
     )
+    _recorded = (
+        "SELECT cts, txid, committed_at FROM tique.outcomes UNION ALL "
+        "SELECT cts, txid, committed_at FROM ("
+        + COMMITS.format(after="{since}", until=2**62)
+        + ")"
+    )
     settings = RULES
     resolve_path = staticmethod(resolve)
     check_definition = staticmethod(purity.check_definition)

@@ -167,6 +167,7 @@ class DuckDBForms(Forms):
     stage = staticmethod(stage_name)
     known_rows = staticmethod(known_rows)
     same_rows = staticmethod(same_rows)
+    images = staticmethod(images)
     cast = staticmethod(converted)
 
     @override

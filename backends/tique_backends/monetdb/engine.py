@@ -313,6 +313,26 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return found[0] if found else None
 
     @override
+    def commits(
+        self, session: MonetDBSession, since: int, until: int, most: int
+    ) -> list[tuple[int, int, int]]:
+        between = f"cts > {since} AND cts <= {until}"
+        found: list[tuple[int, int, int]] = session.execute(
+            f"SELECT cts, txid, committed_at FROM tique.outcomes WHERE {between} "
+            f"ORDER BY cts LIMIT {most}"
+        ).fetch_all()
+        # A group of commits is logged under the cts of one of them.
+        entries = session.execute(
+            f"SELECT commits, committed_at FROM tique.log WHERE cts > {since}"
+        ).fetch_all()
+        found += [
+            (commit.cts, commit.txid, at)
+            for commit, (_, at) in unfenced(session, entries)
+            if since < commit.cts <= until
+        ]
+        return sorted(found)[:most]
+
+    @override
     def remove_orphans(self, session: MonetDBSession, table: Table) -> int:
         cache = cache_name(table)
 

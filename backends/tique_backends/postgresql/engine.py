@@ -151,6 +151,11 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         "SELECT cts, txid FROM tique.outcomes UNION ALL SELECT cts, txid FROM tique.log "
         "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
     )
+    _recorded = (
+        "SELECT cts, txid, committed_at FROM tique.outcomes UNION ALL "
+        "SELECT cts, txid, committed_at FROM tique.log "
+        "WHERE cts NOT IN (SELECT cts FROM tique.fences)"
+    )
     settings = RULES
     resolve_path = staticmethod(resolve)
     round_trips = staticmethod(survives_python)

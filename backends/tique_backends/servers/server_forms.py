@@ -63,13 +63,6 @@ class ServerForms(Forms):
     storage_first = True
     """Whether storage rows come before the versions that are added to them."""
 
-    def images(self, table: Table) -> list[str]:
-        """Expressions that differ between rows that are equal and not the same.
-
-        There are none if rows that are equal are taken for the same.
-        """
-        return []
-
     @override
     def scan(
         self,

@@ -59,13 +59,20 @@ class BulkStatements:
             if execution.database.timeline.is_shared and not execution.in_transaction:
                 # As for any statement that is planned.
                 execution.begin()
-            table = self._find(schema, name)
+            table = self.find(schema, name)
             columns = columns_by_name(table, data.column_names)
             data = fitted(data, [table.columns[i].type for i in columns])
             statement = AppendStatement(table, columns)
             return execution.run_in_transaction(statement, (data,), statement.run)
 
-    def _find(self, schema: str | None, name: str) -> Table:
+    def find(self, schema: str | None, name: str) -> Table:
+        """The table of that name.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is none (42P01).
+        """
         temporary = self._execution.temporaries.find(schema, name)
         table = temporary or self._execution.planner.catalog.find(schema, name)
         if table is None:
