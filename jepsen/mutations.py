@@ -21,8 +21,11 @@ from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.locks import Locks
 from tique.commit.mergeable import Merger
+from tique.database.long_snapshots import LongSnapshots
+from tique.history.pruning import Pruning
 from tique.query.read.locking import LockingSelectStatement
 from tique.query.transaction import contested, rereading
+from tique.query.transaction.held import Held
 from tique.query.transaction.transaction import Transaction
 from tique.query.write.change import UpdateStatement
 from tique.store.stored import StoredRows
@@ -32,6 +35,7 @@ from tique.timeline.local import Timeline
 from tique.timeline.shared import SharedTimeline
 from tique.writes.tickets import serialization_error
 from tique_backends.duckdb.engine import DuckDBEngine
+from tique_backends.forms import Forms
 from tique_backends.servers.row_locks import RowsLockedError
 from tique_backends.servers.server_engine import ServerEngine
 
@@ -43,6 +47,8 @@ _STALE = 3
 """So many commits a stale snapshot lacks."""
 _LONG = 0.002
 """Seconds between the halves of a step that should be atomic."""
+_FOLD = 0.5
+"""The same where a fold has to come in between."""
 
 
 def _reads_latest() -> None:
@@ -484,6 +490,85 @@ def _believes_blind_answers() -> None:
     _replace(Transaction, property(lambda _: True), "has_merging_rows_only")
 
 
+def _leaves_lambda_early() -> None:
+    """P1: λ passes a snapshot before the engine has it."""
+    genuine = Held.__init__
+
+    def __init__(held: Any, transaction: Any, aside: Any) -> None:
+        if transaction.has_one_snapshot:
+            transaction.timeline.end(transaction.txid)
+            time.sleep(_FOLD)
+        genuine(held, transaction, aside)
+
+    _replace(Held, __init__)
+
+
+def _hands_over_undrained() -> None:
+    """P1: the engine is handed a snapshot without the versions that only memory has."""
+    genuine = Held.__init__
+    drain = TableVersions.drain
+    local = threading.local()
+
+    def __init__(held: Any, transaction: Any, aside: Any) -> None:
+        local.is_handing_over = True
+        try:
+            genuine(held, transaction, aside)
+        finally:
+            local.is_handing_over = False
+
+    def draining(versions: Any, session: Any, sts: Any = None) -> None:
+        if not getattr(local, "is_handing_over", False):
+            drain(versions, session, sts)
+
+    _replace(Held, __init__)
+    _replace(TableVersions, draining, "drain")
+    _replace(LongSnapshots, _told_only, "_tend")
+
+
+def _told_only(_: Any, transaction: Any) -> None:
+    transaction.is_long = True
+
+
+def _reads_memory_for_long() -> None:
+    """P1: a snapshot that λ has passed is read from the index of recent versions."""
+    _replace(Held, lambda held, table, newest: newest, "versions")
+
+
+def _lives_too_long() -> None:
+    """P1: a before-image is read at the version that ended it."""
+    genuine = Forms._past_versions
+
+    def _past_versions(forms: Any, table: Any, sts: int, *, folded: bool) -> str:
+        text = genuine(forms, table, sts, folded=folded)
+        return text.replace(f"_until > {sts}", f"_until >= {sts}")
+
+    _replace(Forms, _past_versions)
+
+
+def _images_of_the_last_fold() -> None:
+    """P1: a fold leaves no image of the versions that it passes over."""
+    genuine = Forms.before_images
+
+    def before_images(forms: Any, table: Any, until: int, **how: Any) -> str:
+        text = genuine(forms, table, until, **how)
+        return text.replace("WHERE _until IS NOT NULL", "WHERE FALSE")
+
+    _replace(Forms, before_images)
+
+
+def _prunes_by_lambda() -> None:
+    """P1: no snapshot needs an image, and so it goes."""
+
+    def prune(pruning: Any, session: Any, tables: Any) -> int:
+        return sum(
+            pruning._engine.prune_history(session, table, _END_OF_TIME, ())
+            for table in tables
+            if table.history is not None
+        )
+
+    _replace(Pruning, prune)
+
+
 def _replace(owner: object, function: Any, name: str = "") -> None:
     setattr(owner, name or function.__name__, function)
 
@@ -503,6 +588,12 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "early-sts": _early_sts,
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,
+    "leaves-lambda-early": _leaves_lambda_early,
+    "hands-over-undrained": _hands_over_undrained,
+    "reads-memory-for-long": _reads_memory_for_long,
+    "lives-too-long": _lives_too_long,
+    "images-of-the-last-fold": _images_of_the_last_fold,
+    "prunes-by-lambda": _prunes_by_lambda,
 }
 """Mutations of the commit protocol by name, which a short random workload finds."""
 

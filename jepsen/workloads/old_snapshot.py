@@ -26,7 +26,7 @@ _QUIET = (ACCOUNTS - 2, ACCOUNTS - 1)
 
 _SELDOM = 0.02
 
-_WAITS = (0.1, 0.3, 1.5, 8.0)
+_WAITS = (0.1, 0.5, 1.5, 8.0)
 """Seconds that such a transaction waits in all."""
 
 _READS = 4
@@ -37,6 +37,7 @@ class OldSnapshot(Bank):
     """Transfers, reads, and transactions that stay open."""
 
     name: ClassVar[str] = "old-snapshot"
+    options: ClassVar[dict[str, Any]] = {"long_snapshot": 0.3}
 
     @override
     def generate(self) -> Operation:

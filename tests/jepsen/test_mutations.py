@@ -26,6 +26,12 @@ WORKLOADS = {
     "locks-outlive-their-owners": "jobs",
     "passes-locked-rows": "jobs",
     "orphans": "unique",
+    "leaves-lambda-early": "old-snapshot",
+    "hands-over-undrained": "old-snapshot",
+    "reads-memory-for-long": "old-snapshot",
+    "lives-too-long": "time-travel",
+    "images-of-the-last-fold": "time-travel",
+    "prunes-by-lambda": "time-travel",
 }
 """Where it is another one than list-append, whose appends to texts merge.
 
