@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
@@ -505,3 +506,27 @@ def test_between_the_steps_of_the_handover(engine, writer, monkeypatch):
     change(writer, since=20)
     assert is_empty(writer)
     assert old.execute(total).fetchone() == (before + 1, count)
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("ends", ["close", "drop"])
+def test_a_connection_that_goes(engine, writer, ends):
+    """P6: neither its keys nor its sessions stay, closed or garbage-collected."""
+    database = writer._database
+    old = tique.connect(engine.url)
+    before = ask(old)
+    hold(old)
+    aside = old._execution.transaction.held.aside
+    assert aside is not None
+    change(writer)
+    assert ask(old) == before
+    if ends == "close":
+        old.close()
+    del old
+    gc.collect()
+    wait_until(lambda: not database.catalog.long_writers)
+    database.release_abandoned()
+    with pytest.raises(EngineError):
+        aside.execute("SELECT 1").fetch_all()
+    writer.execute("DROP TABLE log")
+    writer.commit()
