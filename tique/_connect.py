@@ -124,7 +124,8 @@ def connect(
         (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
         table), ``page_cache`` (bytes), ``uncommitted_fold_rows`` (storage rows; None:
-        none), ``retention`` and ``lease`` (seconds).
+        none), ``retention`` and ``lease`` (seconds), ``history`` (the retention of tables
+        that have none: see :func:`tique.set_history`).
 
     Raises
     ------
