@@ -341,7 +341,7 @@ def test_the_mark_of_another_role(shop, hand):
     """P6: ending the sessions of a process that was given up ends no others."""
     owner = shop.owner.database.engine._presence
     ((client,),) = hand.run("SELECT tique.guest_join(60000)")
-    hand.run("SELECT tique.guest_introduce(%s, %s, 4)", client, owner.mark)
+    hand.run("SELECT tique.guest_introduce(%s, %s, 5)", client, owner.mark)
     pid = owner._connection.pid
     with shop.by_hand() as connection:
         connection.execute("SELECT tique.leave_client(%s)", [client])
