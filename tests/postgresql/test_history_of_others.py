@@ -12,7 +12,7 @@ from tests.postgresql.privileges import denied
 from tests.staging import stage_above
 from tique._translation import translating
 from tique.history.retention import Retention
-from tique.history.setting import set_history
+from tique.query.define.history import set_history
 from tique_backends.names import history_name
 
 
