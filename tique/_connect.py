@@ -126,7 +126,8 @@ def connect(
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
         table), ``page_cache`` (bytes), ``uncommitted_fold_rows`` (storage rows; None:
         none), ``long_snapshot`` (seconds; None: never), ``retention`` and ``lease``
-        (seconds).
+        (seconds), ``history`` (the retention of tables that have none: see
+        :func:`tique.set_history`).
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
@@ -460,3 +461,72 @@ def test_no_free_connection(engine, watched, monkeypatch):
     transaction.rests_until = 0
     wait_until(lambda: transaction.is_held)
     assert old.execute("SELECT sum(v) FROM t").fetchone() == before
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("folds", [False, True])
+def test_updates_that_merge(engine, writer, folds):
+    """P3: they are computed again on what memory has, and lose to what was folded."""
+    old = engine.connect()
+    old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
+    hold(old)
+    writer.execute("UPDATE t SET v = v + 10 WHERE id = 100")
+    writer.commit()
+    if folds:
+        writer.checkpoint()
+        with pytest.raises(tique.SerializationError):
+            old.commit()
+    else:
+        old.commit()
+    found = writer.execute("SELECT v FROM t WHERE id = 100").fetchone()
+    assert found == (110 if folds else 111,)
+
+
+@pytest.mark.every_engine
+def test_between_the_steps_of_the_handover(engine, writer, monkeypatch):
+    """P1: versions that only memory has are drained, and λ waits for the engine's snapshot."""
+    total = "SELECT sum(v), count(*) FROM t"
+    (before, count) = writer.execute(total).fetchone()
+    writer.commit()
+    writer.execute("UPDATE t SET v = v + 1 WHERE id = 7")
+    writer.commit()
+    old = engine.connect()
+    # This is answered from memory: nothing is drained for it.
+    old.execute("SELECT v FROM t WHERE id = 7").fetchone()
+    kind = type(old._execution.transaction.session)
+    begin = kind.hold_snapshot
+
+    def hold_slowly(session, aside):
+        begin(session, aside)
+        change(writer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "hold_snapshot", hold_slowly)
+        hold(old)
+    change(writer, since=20)
+    assert is_empty(writer)
+    assert old.execute(total).fetchone() == (before + 1, count)
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("ends", ["close", "drop"])
+def test_a_connection_that_goes(engine, writer, ends):
+    """P6: neither its keys nor its sessions stay, closed or garbage-collected."""
+    database = writer._database
+    old = tique.connect(engine.url)
+    before = ask(old)
+    hold(old)
+    aside = old._execution.transaction.held.aside
+    assert aside is not None
+    change(writer)
+    assert ask(old) == before
+    if ends == "close":
+        old.close()
+    del old
+    gc.collect()
+    wait_until(lambda: not database.catalog.long_writers)
+    database.release_abandoned()
+    with pytest.raises(EngineError):
+        aside.execute("SELECT 1").fetch_all()
+    writer.execute("DROP TABLE log")
+    writer.commit()

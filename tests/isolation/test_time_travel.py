@@ -202,6 +202,36 @@ def test_changes_read_the_past(engine, writer):
     assert ask(writer, "SELECT * FROM t ORDER BY id") == [(1, 11), (2, 99)]
 
 
+def test_clauses_of_changes_read_the_past(engine, writer):
+    """P8: values, ON CONFLICT and RETURNING, each of which is a query of its own."""
+    first, second, _ = three_versions(writer)
+    highest = "(SELECT max(v) FROM t AT (VERSION => {}))"
+    writer.execute(f"INSERT INTO t VALUES (4, {highest.format('%s')})", (first,))
+    writer.execute(
+        f"INSERT INTO t VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET v = "
+        f"{highest.format(second)}"
+    )
+    assert ask(writer, "SELECT id, v FROM t ORDER BY id") == [(1, 11), (3, 30), (4, 20)]
+    returned = writer.execute(
+        f"DELETE FROM t WHERE id = 4 RETURNING v, {highest.format(second)} AS h"
+    ).fetchall()
+    assert returned == [(20, 11)]
+
+
+@pytest.mark.written_for(["duckdb", "postgresql"], reason="MonetDB has none")
+def test_changes_in_with_read_the_past(engine, writer):
+    first, _, _ = three_versions(writer)
+    rows = ask(
+        writer,
+        "WITH back AS (INSERT INTO t SELECT * FROM t AT (VERSION => %s) WHERE id = 2 "
+        "RETURNING id, v) SELECT id, v, %s FROM back JOIN "
+        "(SELECT id AS i FROM t AT (VERSION => %s)) AS o ON i = id",
+        (first, 5, first),
+    )
+    assert rows == [(2, 20, 5)]
+    assert ask(writer, "SELECT v FROM t WHERE id = 2") == [(20,)]
+
+
 LEVELS = pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
 
 

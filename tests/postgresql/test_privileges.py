@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
@@ -15,6 +16,8 @@ import tique
 from tests.effort import patience
 from tests.postgresql.privileges import denied
 from tests.sharing.playing import ROWS, cached, expect_nothing_unfinished
+from tique.history.retention import Retention
+from tique.query.define.history import set_history
 
 TYPES = """id BIGINT PRIMARY KEY, b BOOLEAN, s SMALLINT, f DOUBLE PRECISION, t TEXT,
   v VARCHAR(5), n NUMERIC(10,2), d DATE, m TIMESTAMP, x BYTEA, u UUID"""
@@ -111,6 +114,32 @@ def test_a_table_that_was_not_granted(shop, statement):
     with denied():
         writer.run(statement)
     assert shop.owner.rows("SELECT sum(v) FROM closed") == [(34,)]
+
+
+def test_the_past_is_for_those_who_may_read_the_table(shop):
+    """P1, P11: by AT and AS OF, of rows in the cache table and in the history."""
+    set_history(shop.owner.database.changes, Retention.parse("1 hour"), None)
+    reader = shop.process("reader")
+    version = shop.owner.connection.version
+    before = reader.rows("SELECT * FROM open ORDER BY id")
+    shop.owner.connection.rollback()
+    reader.connection.rollback()
+    shop.owner.commit("UPDATE open SET v = v + 1")
+    shop.owner.commit("UPDATE closed SET v = v + 1")
+    reader.connection.autocommit = True
+    for _ in range(2):
+        past = f"SELECT * FROM open AT (VERSION => {version}) ORDER BY id"
+        assert reader.rows(past) == before
+        now = "SELECT * FROM open FOR SYSTEM_TIME AS OF %s ORDER BY id"
+        found = reader.connection.execute(now, (datetime.now(UTC),)).fetchall()
+        assert found == reader.rows("SELECT * FROM open ORDER BY id")
+        with denied():
+            reader.run(f"SELECT * FROM closed AT (VERSION => {version})")
+        with reader.connection.transaction(as_of=version):
+            assert reader.rows("SELECT * FROM open ORDER BY id") == before
+        with denied(), reader.connection.transaction(as_of=version):
+            reader.run("SELECT * FROM closed")
+        shop.owner.connection.checkpoint()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ column. The row must still be there. Otherwise the conflict stands.
 same step as these, or none is. A ticket that is certified again begins with its own rows
 (:meth:`Merger.undo`): what it was computed on may never have been committed.
 
+*Folded versions* are not looked at: a transaction whose snapshot the engine keeps, and that λ has
+passed, is computed again only while nothing of its tables was folded since.
+
 *Once (P4).* The log has the computed row, not the function: no replay computes it again, and
 a commit whose reply is lost is looked for in the log.
 
@@ -98,7 +101,17 @@ class Merger:
             if key in self._written.get(writes.table.id, ())
             or self._versions(writes.table).last_commit(key) > write.sts
         ]
-        return found if found and self._sees_the_same(ticket, found) else []
+        is_same = bool(found) and self._sees_the_same(ticket, found)
+        return found if is_same and self._is_in_reach(ticket, found) else []
+
+    def _is_in_reach(
+        self, ticket: Ticket, found: Iterable[tuple[TableWrites, Key, Write]]
+    ) -> bool:
+        """Whether memory had all versions later than the snapshot; asked after the look."""
+        oldest = min(ticket.transaction.sts, *(write.sts for _, _, write in found))
+        tables = {writes.table.id: writes.table for writes, _, _ in found}
+        tables |= ticket.transaction.seen.definitions
+        return all(self._versions(t).folded_until <= oldest for t in tables.values())
 
     def depends_on_batch(
         self, ticket: Ticket, overtaken: Collection[tuple[TableWrites, Key, Write]]

@@ -177,6 +177,7 @@ class Execution:
         if self.transaction is not None:
             database.sequencer.end(self.transaction.txid)
             database.transactions.pop(self.transaction.txid, None)
+            database.catalog.long_writers.pop(self.transaction.txid, None)
             database.locks.abandon(self.transaction.txid)
             held = self.transaction.held
             if held is not None and held.aside is not None:

@@ -69,9 +69,10 @@ KEEPING_MOMENTS = (
 )
 """What is kept of commit records that are about to go."""
 
+_OF_COMMITS = ("moments", "outcomes", "log")
+
 COMMITS = " UNION ALL ".join(
-    f"SELECT cts, committed_at FROM tique.{name}"
-    for name in ("moments", "outcomes", "log")
+    f"SELECT cts, committed_at FROM tique.{name}" for name in _OF_COMMITS
 )
 """A query for the commits that have a time; of those that were logged at once, the last."""
 
@@ -115,10 +116,7 @@ def forget(session: Session, table: Table, *, drops: bool = True) -> None:
 
 def newest(session: Session) -> int:
     """The latest time of a commit, in microseconds."""
-    rows = session.execute(
-        f"SELECT coalesce(max(committed_at), 0) FROM ({COMMITS}) AS _c"
-    ).fetch_all()
-    return int(rows[0][0])
+    return _greatest(session, "committed_at")
 
 
 def time_of(session: Session, version: int) -> int | None:
@@ -138,11 +136,19 @@ def count(session: Session, table: Table) -> int:
 
 def version_at(session: Session, time: int) -> int:
     """The last commit at or before a time, in microseconds; 0: none is known."""
-    ((cts,),) = session.execute(
-        f"SELECT coalesce(max(cts), 0) FROM ({COMMITS}) AS _c "
-        f"WHERE committed_at <= {time}"
+    return _greatest(session, "cts", f" WHERE committed_at <= {time}")
+
+
+def _greatest(session: Session, column: str, which: str = "") -> int:
+    """The greatest of something of all commits; of each table an index may know it."""
+    of_each = " UNION ALL ".join(
+        f"SELECT max({column}) AS found FROM tique.{name}{which}"
+        for name in _OF_COMMITS
+    )
+    ((found,),) = session.execute(
+        f"SELECT coalesce(max(found), 0) FROM ({of_each}) AS _c"
     ).fetch_all()
-    return int(cts)
+    return int(found)
 
 
 def last_of_hours(session: Session) -> list[tuple[int, int]]:

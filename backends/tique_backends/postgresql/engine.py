@@ -74,6 +74,11 @@ if TYPE_CHECKING:
     from tique_backends.records import Row, Statistics
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 
+_BY_TIME = (
+    "CREATE INDEX IF NOT EXISTS outcomes_by_time ON tique.outcomes (committed_at)"
+)
+"""By which the version at a time is found."""
+
 _SCHEMA = (
     "CREATE SCHEMA tique",
     "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
@@ -86,6 +91,7 @@ _SCHEMA = (
     "CREATE TABLE tique.outcomes (cts BIGINT PRIMARY KEY, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
     "CREATE INDEX ON tique.outcomes (txid)",
+    _BY_TIME,
     "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY, settled XID8, "
     "is_swept BOOLEAN NOT NULL DEFAULT FALSE)",
     *histories.SCHEMA,
@@ -270,6 +276,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 "ALTER TABLE tique.fences ADD COLUMN IF NOT EXISTS settled XID8, "
                 "ADD COLUMN IF NOT EXISTS is_swept BOOLEAN NOT NULL DEFAULT FALSE"
             )
+            session.change(_BY_TIME)
             session.change(_SCHEMA[-1])
             session.change(guests_script())
 

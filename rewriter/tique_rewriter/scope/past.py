@@ -140,7 +140,7 @@ def past_marks(read: Read, words: Sequence[Word]) -> Iterator[Mark]:
         yield Mark(end, end, f"{inner} WHERE {given}){outer}")
 
 
-def expect_present(source: Source, plan: Plan, where: str) -> None:
+def expect_present(source: Source, plan: Plan, where: str, advice: str = "") -> None:
     """Refuse a query of the past.
 
     Raises
@@ -149,7 +149,7 @@ def expect_present(source: Source, plan: Plan, where: str) -> None:
         It reads a table as of the past; ``where`` it stands.
     """
     if any(reference.past for reference in plan.references):
-        raise _refusal(source, where)
+        raise _refusal(source, where, advice)
 
 
 def check_past(source: Source, tree: exp.Expr, reads: Sequence[Read]) -> None:

@@ -61,6 +61,9 @@ def folded_until(transaction: Transaction, table: Table, point: Point) -> int:
         Its history has no such point (72000).
     """
     transaction.versions(table)
-    assert transaction.held is not None
-    expect_kept(transaction.session, table, point)
-    return transaction.held.folded[table.id]
+    held = transaction.held
+    assert held is not None
+    if (table.id, point) not in held.readable:
+        expect_kept(transaction.session, table, point)
+        held.readable.add((table.id, point))
+    return held.folded[table.id]

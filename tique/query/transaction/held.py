@@ -44,6 +44,7 @@ from tique.store.held import HeldVersions
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
+    from tique.history.moments import Point
     from tique.query.transaction.transaction import Transaction
     from tique.store.versions import TableVersions
     from tique_backends.session import Session
@@ -67,6 +68,8 @@ class Held:
     ----------
     folded : dict
         Up to which timestamp each table is folded there, by the table's id.
+    readable : set
+        Tables, by id, and points of the past as of which these can be read there.
     """
 
     def __init__(self, transaction: Transaction, aside: Session) -> None:
@@ -76,6 +79,7 @@ class Held:
         self._aside: Session | None = None
         self._versions: dict[int, HeldVersions] = {}
         self._is_lost = False
+        self.readable: set[tuple[int, Point]] = set()
         try:
             for versions in transaction.catalog.all_versions():
                 if versions.is_behind:

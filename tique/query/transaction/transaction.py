@@ -297,7 +297,6 @@ class Transaction(KeyedRows):
                 # Folds keep what a commit is certified by, before they may pass it.
                 if not self.read_only:
                     self.catalog.long_writers[self.txid] = self.sts
-                    self.merges = False
                 self.timeline.end(self.txid)
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tique_rewriter.text.placeholders import Lexed
     from tique_rewriter.text.source import Word
 
-_BY_INSERT = "in CREATE TABLE … AS: create the table, then INSERT … SELECT;"
+_BY_INSERT = "in CREATE TABLE … AS", "create the table, then INSERT … SELECT"
 _AFTER_INTO = frozenset({"FROM", "WHERE", "GROUP", "UNION", "INTERSECT", "EXCEPT"})
 
 
@@ -84,7 +84,7 @@ def plan_create_as(
     made = plan(inner)
     if isinstance(made, ChangingWith) or not isinstance(made, Select):
         raise source.unsupported("CREATE TABLE … AS of a change", body[0].start)
-    expect_present(source, made, _BY_INSERT)
+    expect_present(source, made, *_BY_INSERT)
     return CreateTableAs(
         made.parameters, made.references, head, columns, made, has_rows
     )
@@ -136,7 +136,7 @@ def plan_select_into(
     made = plan(source.blanked(source.words[number : cursor.number]))
     if not isinstance(made, Select):
         raise source.unsupported("SELECT INTO", into.start)
-    expect_present(source, made, _BY_INSERT)
+    expect_present(source, made, *_BY_INSERT)
     head = Head(schema, name, if_not_exists=False, replaces=False, end=cursor.number)
     return CreateTableAs(
         made.parameters, made.references, head, "", made, has_rows=True

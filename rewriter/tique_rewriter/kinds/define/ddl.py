@@ -17,7 +17,7 @@ from tique_rewriter.scope.references import (
 )
 from tique_rewriter.text.cursor import refuse_placeholders
 from tique_rewriter.text.names import check_case, check_kind, check_not_attached
-from tique_rewriter.tree.shape import starts_at
+from tique_rewriter.tree.shape import has_only, starts_at
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Table
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tique_rewriter.text.source import Source
 
 _DROP_PARTS = frozenset({"exists", "tables", "kind", "restrict"})
+_NAME = frozenset({"this", "db", "catalog"})
 _DROP_TABLE_PARTS = _DROP_PARTS | {"cascade", "materialized"}
 
 
@@ -97,7 +98,9 @@ def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
     tables = [
         node
         for node in nodes
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+        if isinstance(node, exp.Table)
+        and isinstance(node.this, exp.Identifier)
+        and has_only(node, _NAME)
     ]
     if not tables or len(tables) != len(nodes):
         raise source.unsupported("this form of DROP", source.start)
