@@ -562,6 +562,26 @@ def driver_cost_command(statements: int, directory: Path, as_json: bool) -> None
         report.print_driver_cost(result, report.stdout())
 
 
+@main.command("feed")
+@click.option(
+    "--commits", type=click.IntRange(min=100), default=100_000, show_default=True
+)
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=10.0)
+@_directory_option
+@_json_option
+def feed_command(commits: int, seconds: float, directory: Path, as_json: bool) -> None:
+    """Replay the changes of a table, and follow them beside four writers."""
+    from benchmarks.micro.feed import measure_feed
+
+    with report.progress() as tell:
+        result = measure_feed(directory, commits, seconds, tell)
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        report.print_feed(result, report.stdout())
+    _exit(result.failures)
+
+
 @main.command("scans")
 @click.option(
     "--engine",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
     from benchmarks.micro.driver_cost import DriverCost
+    from benchmarks.micro.feed import FeedTimes
     from benchmarks.micro.folds import Folds
     from benchmarks.micro.scans import Scans
 
@@ -207,6 +208,23 @@ def print_driver_cost(result: DriverCost, console: Console) -> None:
     native = (f"{value:,.1f}" for value in result.native_us.values())
     table.add_row("DuckDB by itself", *native)
     console.print(table)
+
+
+def print_feed(result: FeedTimes, console: Console) -> None:
+    """Print how fast a table's changes are replayed, and followed."""
+    console.print(environment_line(result.environment))
+    table = Table(title=f"the changes of {result.commits:,} commits, per second")
+    table.add_column("")
+    table.add_column("commits/s", justify="right")
+    table.add_row("written", f"{result.written_per_second:,.0f}")
+    table.add_row("replayed", f"{result.replayed_per_second:,.0f}")
+    table.add_row("written while followed", f"{result.beside_written_per_second:,.0f}")
+    table.add_row("delivered meanwhile", f"{result.beside_delivered_per_second:,.0f}")
+    console.print(table)
+    lags = ", ".join(f"{name} {lag:,.0f} ms" for name, lag in result.lag_ms.items())
+    console.print(f"from a commit to its delivery: {lags}")
+    for failure in result.failures:
+        console.print(failure)
 
 
 def print_ablation(variants: Sequence[Variant], title: str, console: Console) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol
+from weakref import WeakSet
 
 from typing_extensions import TypeVar
 
@@ -176,9 +178,6 @@ class Engine(ABC, Generic[SessionT]):
     statistics: Statistics
     shared: SharedSequencer | None = None
     """The sequencer of a database that several processes use; None for one process."""
-    in_place: bool = True
-    """Whether folds change rows in their places. Set it to False while an engine transaction
-    is held: an engine may keep, for that, what was in each place in memory."""
     keeping_foreign_keys: Sequence[str] = (foreign_keys.CREATION,)
     """The statements that create the relation of FOREIGN KEY constraints."""
     newest_commit = (
@@ -186,6 +185,19 @@ class Engine(ABC, Generic[SessionT]):
         "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
     )
     """A query for the greatest cts that was ever committed."""
+
+    @cached_property
+    def held(self) -> WeakSet[object]:
+        """What keeps an engine transaction of this process open, and so its snapshot."""
+        return WeakSet()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether folds change rows in their places.
+
+        For a snapshot that is held an engine may keep in memory what was in each of them.
+        """
+        return not self.held
 
     def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
         """The forms for a table in a statement that has such parts."""

@@ -205,6 +205,15 @@ def test_contention(tmp_path):
     assert two["share"] == 1
 
 
+def test_feed(tmp_path):
+    result = invoke(tmp_path, "feed", "--commits", "400", "--seconds", "0.5", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["commits"] == 400
+    assert found["failures"] == []
+    assert found["beside_delivered_per_second"] > 0
+
+
 def test_hot_row_finds_a_lost_update(tmp_path):
     workload = HotRowWorkload("autocommit", 1)
     workload.load(tmp_path / "counter.duckdb")

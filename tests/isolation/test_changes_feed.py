@@ -521,6 +521,84 @@ def test_restored_it_is_exactly_what_it_was(engine, connection, rows):
     assert contents(connection, "r") == now
 
 
+VALUES = {
+    "duckdb": [
+        ("INTEGER[]", "[1, NULL, 3]", "[]"),
+        ("STRUCT(a INTEGER, b VARCHAR)", "{'a': 1, 'b': 'x'}", "NULL"),
+        ("INTERVAL", "INTERVAL 3 MONTHS", "INTERVAL 90 DAYS"),
+        ("HUGEINT", "17014118346046923173168730371588410572", "0"),
+        ("TIMESTAMP WITH TIME ZONE", "'2024-01-01 10:00:00+02'", "'infinity'"),
+        ("JSON", """'{"a": [1, 2.50]}'""", "'null'"),
+        ("DOUBLE", "'nan'", "-0.0"),
+        ("BLOB", r"'\x00\xff'", "''"),
+    ],
+    "postgresql": [
+        ("INTEGER[]", "'{1,NULL,3}'", "'{}'"),
+        ("INT4RANGE", "'[1,5)'", "'empty'"),
+        ("INTERVAL", "'3 months'", "'90 days'"),
+        ("NUMERIC", "1.50", "'NaN'"),
+        ("TIMESTAMPTZ", "'2024-01-01 10:00:00+02'", "'infinity'"),
+        ("JSONB", """'{"a": [1, 2.50]}'""", "'null'"),
+        ("DOUBLE PRECISION", "'nan'", "'-0.0'"),
+        ("BYTEA", r"'\x00ff'", "''"),
+        ("BIT VARYING(8)", "B'101'", "B''"),
+    ],
+    "monetdb": [
+        ("INTERVAL MONTH", "INTERVAL '3' MONTH", "NULL"),
+        ("INTERVAL SECOND", "INTERVAL '1.5' SECOND", "INTERVAL '0' SECOND"),
+        ("HUGEINT", "1701411834604692317316873037158841057", "0"),
+        ("TIMESTAMP WITH TIME ZONE", "'2024-01-01 10:00:00+02:00'", "NULL"),
+        ("JSON", """'{"a": [1, 2.50]}'""", "'null'"),
+        ("TIME", "'23:59:59'", "'00:00:00'"),
+        ("BLOB", "'00ff'", "''"),
+        ("DECIMAL(18,0)", "123456789012345678", "-1"),
+    ],
+}
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_values_of_any_type(engine, key):
+    connection = engine.connect(checkpoint="manual", history=TWO_HOURS)
+    kinds = VALUES[engine.name]
+    columns = ", ".join(f"c{i} {kind}" for i, (kind, *_) in enumerate(kinds))
+    connection.execute(f"CREATE TABLE r (id INTEGER {key}, {columns})")
+    connection.commit()
+
+    def row(number, which):
+        values = ", ".join(kind[which] for kind in kinds)
+        connection.execute(f"INSERT INTO r VALUES ({number}, {values})")
+
+    begin = newest(connection)
+    row(1, 1)
+    row(2, 2)
+    row(3, 1)
+    connection.commit()
+    connection.checkpoint()
+    before, version = contents(connection, "r"), newest(connection)
+    connection.execute("DELETE FROM r WHERE id = 1")
+    for number, (_, value, other) in enumerate(kinds):
+        connection.execute(f"UPDATE r SET c{number} = {value} WHERE id = 2")
+        connection.execute(f"UPDATE r SET c{number} = {other} WHERE id = 3")
+    row(4, 2)
+    connection.commit()
+    after = contents(connection, "r")
+    found = list(connection.changes("r", since=begin))
+    news = [repr(change.new) for change in found if change.version == version]
+    assert sorted(news) == [repr(each) for each in before]
+    gone = {repr(change.old) for change in found if change.old}
+    assert repr(before[0]) in gone
+    batches = list(connection.changes_arrow("r", since=begin))
+    assert sum(batch.num_rows for batch in batches) == len(found)
+    assert connection.restore("r", version) > 2
+    connection.commit()
+    connection.checkpoint()
+    assert repr(contents(connection, "r")) == repr(before)
+    connection.restore("r", version + 1)
+    connection.commit()
+    assert repr(contents(connection, "r")) == repr(after)
+
+
 @pytest.mark.every_engine
 @pytest.mark.parametrize("rows", [3, 3000])
 def test_it_is_a_transaction_as_any(engine, connection, rows):

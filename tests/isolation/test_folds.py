@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 
 import pytest
 
+from tests.isolation.test_long_snapshots import wait_until
 from tests.portable import numbers
 from tests.staging import BUFFERED_ROWS, stage_above
 from tique_backends.errors import EngineError
@@ -125,7 +127,8 @@ def test_any_changes_of_any_table(engine, connection, kind, index, in_place):
     if index:
         connection.execute("CREATE INDEX t_n ON t (n)")
     connection.checkpoint()
-    connection._database.engine.in_place = in_place
+    if not in_place:
+        connection._database.engine.held.add(connection)
     chance = random.Random(kind)
     for number in range(6):
         for _ in range(12):
@@ -193,7 +196,8 @@ def test_a_fold_beside_an_engine_transaction(connection, in_place):
     held, session = database.engine.session(), database.engine.session()
     held.begin()
     assert held.execute("SELECT sum(n) FROM t").fetch_all() == [(0,)]
-    database.engine.in_place = in_place
+    if not in_place:
+        database.engine.held.add(held)
     for key in range(20):
         connection.execute("UPDATE t SET n = n + 1 WHERE id = %s", [key])
     connection.execute("UPDATE t SET n = n + 1 WHERE id >= 4000")
@@ -213,6 +217,32 @@ def test_a_fold_beside_an_engine_transaction(connection, in_place):
     assert held.execute("SELECT sum(n) FROM t").fetch_all() == [(0,)]
     held.close()
     session.close()
+
+
+@ON_DUCKDB
+@pytest.mark.usefixtures("stage")
+def test_a_snapshot_that_is_held_has_folds_anew(engine):
+    """P7: DuckDB writes its file beside a long transaction, whatever is updated."""
+    with (
+        engine.connect(long_snapshot=0.1, checkpoint="manual") as connection,
+        engine.connect(long_snapshot=0.1, checkpoint="manual") as reader,
+    ):
+        fill(connection, "id INTEGER PRIMARY KEY, n INTEGER", "number, 0")
+        connection.checkpoint()
+        kept = connection._database.engine
+        total = "SELECT sum(n) FROM t"
+        assert reader.execute(total).fetchall() == [(0,)]
+        for key in range(20):
+            connection.execute("UPDATE t SET n = n + 1 WHERE id = %s", [key])
+            connection.commit()
+        wait_until(lambda: not kept.in_place)
+        with closing(kept.session()) as session:
+            # (λ passes the snapshot after that.)
+            wait_until(connection.checkpoint)
+            kept.compact(session, force=True)
+        assert reader.execute(total).fetchall() == [(0,)]
+        reader.rollback()
+        assert kept.in_place
 
 
 @pytest.mark.usefixtures("stage")

@@ -14,6 +14,7 @@ are in the log, and rows are fetched as they are taken.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
@@ -209,10 +210,12 @@ def as_batch(
     import pyarrow
 
     rows, width = piece.rows, len(names)
-    arrays = [
-        column.combine_chunks()
-        for column in engine.arrow([row[3:] for row in rows], piece.columns[3:])
+    columns = [
+        replace(column, name=name)
+        for column, name in zip(piece.columns[3:], [*names, *names], strict=True)
     ]
+    table = engine.arrow([row[3:] for row in rows], columns)
+    arrays = [column.combine_chunks() for column in table.columns]
     versions = [row[0] for row in rows]
     txids, times = zip(*[piece.commits[version] for version in versions], strict=True)
     was, there = ([row[i] for row in rows] for i in (1, 2))

@@ -75,6 +75,7 @@ class Held:
     def __init__(self, transaction: Transaction, aside: Session) -> None:
         engine, sts = transaction.engine, transaction.sts
         self._session = session = transaction.session
+        self._keepers = engine.held
         self._nests = engine.capabilities.nests_transactions
         self._aside: Session | None = None
         self._versions: dict[int, HeldVersions] = {}
@@ -86,10 +87,12 @@ class Held:
                     continue
                 versions.drain(aside, sts)
                 self._versions[versions.table.id] = HeldVersions(versions, sts)
+            self._keepers.add(self)
             session.hold_snapshot(aside)
             self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())
         except BaseException:
             # An engine transaction may have begun, and failed.
+            self._keepers.discard(self)
             with suppress(EngineError):
                 session.end_hold()
             with suppress(EngineError):
@@ -160,6 +163,7 @@ class Held:
             with suppress(EngineError):
                 aside.close()
             self._aside = None
+            self._keepers.discard(self)
 
     @property
     def aside(self) -> Session | None:
