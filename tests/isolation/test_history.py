@@ -428,3 +428,86 @@ def older(connection, hours):
 
 def column(connection, sql):
     return [value for (value,) in query(connection, sql)]
+
+
+def names_of(engine):
+    """The tables of tique's schema, by an engine that tique has left."""
+    if engine.name == "duckdb":
+        sql = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'tique'"
+    elif engine.name == "monetdb":
+        sql = "SELECT t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id WHERE s.name = 'tique'"
+    else:
+        sql = "SELECT tablename FROM pg_tables WHERE schemaname = 'tique'"
+    with closing(engine.native()) as native:
+        return {name for (name,) in native.execute(sql).fetchall()}
+
+
+def test_what_ends_a_history(engine):
+    """A change of columns does, another name does not; TRUNCATE is a change of rows."""
+    options = {"history": "1 hour", "checkpoint": "manual"}
+    connection = engine.connect(**options)
+    connection.execute(CREATIONS[0])
+    connection.commit()
+    first = put(connection, 1, 1)
+    second = put(connection, 1, 2)
+    connection.execute("ALTER TABLE t RENAME TO other")
+    connection.commit()
+    connection.execute("ALTER TABLE other RENAME TO t")
+    connection.commit()
+    third = put(connection, 1, 3)
+    connection.checkpoint()
+    seen = [as_of(connection, "t", sts) for sts in (first, second, third)]
+    assert seen == [[(1, "x", v, "a")] for v in (1, 2, 3)]
+    connection.execute("TRUNCATE TABLE t")
+    connection.commit()
+    connection.checkpoint()
+    assert as_of(connection, "t", third) == [(1, "x", 3, "a")]
+    assert as_of(connection, "t", version(connection)) == []
+    connection.execute("ALTER TABLE t ADD COLUMN more INTEGER")
+    connection.commit()
+    since = table_of(connection, "t").history.since
+    assert since > third
+    assert images(connection, "t") == []
+    connection.execute("INSERT INTO t VALUES (2, 'y', 5, 'b', 6)")
+    connection.commit()
+    connection.checkpoint()
+    assert as_of(connection, "t", since) == []
+    assert as_of(connection, "t", version(connection)) == [(2, "y", 5, "b", 6)]
+    connection.execute("DROP TABLE t")
+    connection.commit()
+    assert query(connection, "SELECT * FROM tique.history") == []
+    engine.close()
+    engine.let_go()
+    assert not any("history_" in name for name in names_of(engine))
+
+
+def test_a_table_of_a_transaction_with_ddl(engine):
+    """P1: its rows are not there before the commit that makes it known."""
+    options = {"history": "1 hour", "checkpoint": "manual"}
+    connection, other = engine.connect(**options), engine.connect(**options)
+    for creation in CREATIONS:
+        connection.execute(creation)
+        connection.commit()
+    put(connection, 1, 1)
+    connection.checkpoint()
+    before = version(connection)
+    connection.execute("BEGIN")
+    connection.execute("CREATE TABLE made (id INTEGER PRIMARY KEY)")
+    connection.execute("INSERT INTO made VALUES (1)")
+    connection.execute("INSERT INTO t VALUES (2, 'y', 5, 'b')")
+    other.execute("INSERT INTO u VALUES (1, 'meanwhile')")
+    other.commit()
+    connection.commit()
+    made = version(connection)
+    assert before < table_of(connection, "made").history.since <= made
+    connection.checkpoint()
+    assert as_of(connection, "made", made) == [(1,)]
+    connection.execute("INSERT INTO made VALUES (2)")
+    connection.commit()
+    connection.checkpoint()
+    assert as_of(connection, "made", made) == [(1,)]
+    assert as_of(connection, "t", before) == [(1, "x", 1, "a")]
+    engine.close()
+    engine.let_go()
+    tique.detach(engine.url)
+    assert names_of(engine) == set()
