@@ -530,3 +530,18 @@ def test_a_connection_that_goes(engine, writer, ends):
         aside.execute("SELECT 1").fetch_all()
     writer.execute("DROP TABLE log")
     writer.commit()
+
+
+@pytest.mark.every_engine
+def test_one_that_has_seen_nothing(engine, watched):
+    """P7: a transaction that has only run DDL takes a newer snapshot, and may run more."""
+    other = engine.connect()
+    other.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    transaction = other._execution.transaction
+    raise_all(watched)
+    wait_until(lambda: transaction.sts >= watched.status().sts)
+    assert not transaction.is_held
+    other.execute("CREATE TABLE b (id INTEGER PRIMARY KEY)")
+    other.execute("INSERT INTO b SELECT max(v) FROM t")
+    other.commit()
+    assert other.execute("SELECT id FROM b").fetchall() == [(1,)]

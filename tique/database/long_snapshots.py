@@ -23,6 +23,8 @@ goes on reading; others are results as any.
 *Savepoints* are numbers of statements and stay what they are. *Temporary tables* are the session's, and stay
 its own.
 
+*A transaction that has seen nothing yet*, as one that has only run DDL, takes a newer snapshot.
+
 *READ COMMITTED* takes a new snapshot for each statement: an idle transaction that has not
 written gets it now, and is not held. One that has written keeps λ at the first snapshot of its
 writes, as its commit is certified from there on.
@@ -159,6 +161,9 @@ class LongSnapshots:
         try:
             if not transaction.has_one_snapshot:
                 transaction.refresh()
+            elif transaction.renew():
+                # Nothing was seen of it.
+                return
             elif transaction.session.read_ahead(_MOST_READ):
                 transaction.hold(aside)
             else:

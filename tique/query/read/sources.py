@@ -405,6 +405,8 @@ class Source:
             why = (
                 "and many of this transaction's own rows, which are in a staging table"
             )
+        elif transaction.is_held:
+            why = "in the snapshot that the engine keeps"
         elif not versions.is_complete:
             why = "some of which are in the cache table alone, from a large statement"
         elif not transaction.catalog.buffers(self.table):
