@@ -7,7 +7,7 @@ import random
 from tests.isolation.test_history import CREATIONS, Model, table_of
 from tests.sharing.playing import Process
 from tique.history.retention import Retention
-from tique.history.setting import drop_history, set_history
+from tique.query.define.history import drop_history, set_history
 
 
 def test_processes_that_fold_in_turn(shared_engine):
