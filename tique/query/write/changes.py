@@ -198,9 +198,13 @@ def _only_set_columns(
     table: Table, changes: Sequence[Change], changed: Collection[int]
 ) -> bool:
     """Whether each row was there before, and stays, under its key."""
-    return not any(old is None or new is None for old, new in changes) and set(
-        changed
-    ).isdisjoint(table.primary_key)
+    for position in table.primary_key:
+        if position in changed:
+            return False
+    for old, new in changes:
+        if old is None or new is None:
+            return False
+    return True
 
 
 def _buffer_keyed(
