@@ -198,13 +198,10 @@ def _only_set_columns(
     table: Table, changes: Sequence[Change], changed: Collection[int]
 ) -> bool:
     """Whether each row was there before, and stays, under its key."""
-    for position in table.primary_key:
-        if position in changed:
-            return False
     for old, new in changes:
         if old is None or new is None:
             return False
-    return True
+    return set(table.primary_key).isdisjoint(changed)
 
 
 def _buffer_keyed(
