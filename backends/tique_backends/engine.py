@@ -118,6 +118,8 @@ class Capabilities:
     nests_transactions : bool
         Whether an engine transaction has savepoints, to which it can go back after a
         statement that failed, too.
+    defines_beside_snapshots : bool
+        Whether the schema may change while an engine transaction stays open.
     """
 
     dialect: str
@@ -139,6 +141,7 @@ class Capabilities:
     computes_deleted_rows: bool = False
     keeps_insertion_order: bool = False
     nests_transactions: bool = False
+    defines_beside_snapshots: bool = True
 
 
 class Introspection(Protocol):
