@@ -664,7 +664,7 @@ class Engine(ABC, Generic[SessionT]):
     def prune_history(
         self, session: SessionT, table: Table, until: int, points: Sequence[int]
     ) -> int:
-        """Delete the images that nobody can ask for (:func:`histories.prune`)."""
+        """Delete images of which no version can be asked for (:func:`histories.prune`)."""
         return session.transact(lambda: histories.prune(session, table, until, points))
 
     def prune_moments(self, session: SessionT, oldest: int) -> None:

@@ -43,7 +43,7 @@ are held, and DDL of this process is refused beside them.
 status says why, and it is tried again some seconds later.
 
 *A process that is stopped or dies* before the handover is what it ever was: its lease ends, and λ
-goes on. After it nobody waits for it but the engine's own cleaning, until the server notices. One that was
+goes on. After it only the engine's own cleaning waits for it, until the server notices. One that was
 given up for dead (fenced) hands nothing over: its transactions are refused.
 """
 
