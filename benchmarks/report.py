@@ -6,7 +6,7 @@ import dataclasses
 import json
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from benchmarks.ablation import Variant
+    from benchmarks.ch.analytics import Analytics, QueryTimes
     from benchmarks.ch.hybrid import Hybrid
-    from benchmarks.ch.measure import Analytics
-    from benchmarks.ch.past import Past
+    from benchmarks.ch.past import PastTimes
+    from benchmarks.ch.recent import RecentTimes
     from benchmarks.compare import Comparison, Ratio, Summary
     from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 """Columns of a report that goes to a file or a pipe."""
+
+
+_Times = TypeVar("_Times", bound="QueryTimes")
 
 
 def stdout() -> Console:
@@ -306,26 +310,52 @@ def print_scans(result: Scans, console: Console) -> None:
     print_failures(result.failures, console)
 
 
-def print_analytics(result: Analytics, console: Console) -> None:
+def print_recent(result: Analytics[RecentTimes], console: Console) -> None:
     """Print CH-benCHmark's queries through tique against native ones."""
+    _print_analytics(
+        result,
+        "recent versions",
+        {
+            "rows": lambda each: f"{each.rows:,}",
+            "first ms": lambda each: f"{each.first_ms:.0f}",
+            "tique ms": lambda each: each.tique_ms.shown(),
+            "native ms": lambda each: each.native_ms.shown(),
+        },
+        console,
+    )
+
+
+def print_past(result: Analytics[PastTimes], console: Console) -> None:
+    """Print CH-benCHmark's queries as of a past version against those of now."""
+    _print_analytics(
+        result,
+        "versions folded since",
+        {
+            "past ms": lambda each: each.past_ms.shown(),
+            "now ms": lambda each: each.now_ms.shown(),
+        },
+        console,
+    )
+
+
+def _print_analytics(
+    result: Analytics[_Times],
+    what: str,
+    columns: Mapping[str, Callable[[_Times], str]],
+    console: Console,
+) -> None:
     console.print(environment_line(result.environment))
     for versions in result.versions:
         table = Table(
-            title=f"{result.target}, {result.workload}, {versions:,} recent versions,"
+            title=f"{result.target}, {result.workload}, {versions:,} {what},"
             f" median of {result.repetitions} (lowest–highest)"  # noqa: RUF001
         )
         table.add_column("query")
-        for heading in ("rows", "first ms", "tique ms", "native ms", "ratio"):
+        for heading in (*columns, "ratio"):
             table.add_column(heading, justify="right")
         for each in result.of(versions):
-            table.add_row(
-                each.query,
-                f"{each.rows:,}",
-                f"{each.first_ms:.0f}",
-                each.tique_ms.shown(),
-                each.native_ms.shown(),
-                f"{each.ratio:.2f}",
-            )
+            cells = [shown(each) for shown in columns.values()]
+            table.add_row(each.query, *cells, f"{each.ratio:.2f}")
         console.print(table)
         mean, worst, ratio = result.ratios(versions)
         console.print(
@@ -334,33 +364,7 @@ def print_analytics(result: Analytics, console: Console) -> None:
     print_failures(result.failures, console)
 
 
-def print_past(result: Past, console: Console) -> None:
-    """Print CH-benCHmark's queries as of a past version against those of now."""
-    console.print(environment_line(result.environment))
-    for changes in dict.fromkeys(each.changes for each in result.results):
-        table = Table(
-            title=f"{result.target}, {result.workload}, {changes:,} versions folded since,"
-            f" median of {result.repetitions} (lowest–highest)"  # noqa: RUF001
-        )
-        table.add_column("query")
-        for heading in ("past ms", "now ms", "ratio"):
-            table.add_column(heading, justify="right")
-        for each in result.of(changes):
-            table.add_row(
-                each.query,
-                each.past_ms.shown(),
-                each.now_ms.shown(),
-                f"{each.ratio:.2f}",
-            )
-        console.print(table)
-        mean, worst, ratio = result.ratios(changes)
-        console.print(
-            f"geometric mean of the ratios {mean:.2f}, the worst {ratio:.2f} ({worst})"
-        )
-    print_failures(result.failures, console)
-
-
-def plot_analytics(result: Analytics, pyplot: ModuleType, path: Path) -> None:
+def plot_recent(result: Analytics[RecentTimes], pyplot: ModuleType, path: Path) -> None:
     """Draw the queries' ratios to native ones, a bar for each number of versions."""
     figure, axes = pyplot.subplots(figsize=(11, 4.5))
     width = 0.8 / len(result.versions)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import geometric_mean
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.ch.measure import Side, comparable
+from benchmarks.ch.analytics import (
+    Analytics,
+    QueryTimes,
+    Side,
+    check_ascending,
+    comparable,
+    in_turns,
+)
 from benchmarks.ch.queries import QUERIES
 from benchmarks.environment import (
     describe,
@@ -16,7 +21,6 @@ from benchmarks.environment import (
     prepare_work_directory,
     scratch_directory,
 )
-from benchmarks.measures import Spread, spread
 from benchmarks.targets import target_class
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.ch.workload import ChWorkload
+    from benchmarks.measures import Spread
 
 _RETENTION = "1 hour"
 _FOLD = 20_000
@@ -31,40 +36,11 @@ _FOLD = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class PastResult:
-    """One query; `ratio` is of the medians."""
+class PastTimes(QueryTimes):
+    """One query as of a version since which so many were folded, and now."""
 
-    query: str
-    changes: int
     past_ms: Spread
     now_ms: Spread
-    ratio: float
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """All queries, and every answer of the past that differed."""
-
-    environment: dict[str, object]
-    target: str
-    workload: str
-    repetitions: int
-    results: list[PastResult]
-    failures: list[str]
-
-    def of(self, changes: int) -> list[PastResult]:
-        """Return the results after so many changes."""
-        return [each for each in self.results if each.changes == changes]
-
-    def ratios(self, changes: int) -> tuple[float, str, float]:
-        """Return the geometric mean, and the worst query and its ratio."""
-        found = self.of(changes)
-        worst = max(found, key=lambda each: each.ratio)
-        return (
-            geometric_mean([each.ratio for each in found]),
-            worst.query,
-            worst.ratio,
-        )
 
 
 def measure_past(
@@ -76,7 +52,7 @@ def measure_past(
     repetitions: int,
     queries: Sequence[str],
     progress: Callable[[str], None],
-) -> Past:
+) -> Analytics[PastTimes]:
     """Time the queries of a version and of now in turns, with everything folded.
 
     Parameters
@@ -96,12 +72,11 @@ def measure_past(
     progress : callable
         Called with each step.
     """
-    if list(changes) != sorted(set(changes)):
-        raise ValueError("the numbers of changes must ascend")
+    check_ascending(changes)
     prepare_work_directory(directory)
     progress(f"loading {workload.label}")
     database = loaded_database(workload, directory)
-    results: list[PastResult] = []
+    results: list[PastTimes] = []
     failures: list[str] = []
     with scratch_directory(directory) as scratch:
         options: dict[str, Any] = {"checkpoint": "manual"}
@@ -127,7 +102,7 @@ def measure_past(
                 if not is_same:
                     failures.append(f"{query}, {number:,} versions ago, is another one")
         side.close()
-    return Past(
+    return Analytics(
         describe(directory), target, workload.label, repetitions, results, failures
     )
 
@@ -139,24 +114,18 @@ def _time(
     version: int,
     repetitions: int,
     expected: list[tuple[Any, ...]],
-) -> tuple[PastResult, bool]:
+) -> tuple[PastTimes, bool]:
     sql = QUERIES[query]
     connection: Any = side.connection
-    past: list[float] = []
-    now: list[float] = []
-    is_same = True
-    for repetition in range(repetitions + 1):
-        start = perf_counter()
+    answers: list[list[tuple[Any, ...]]] = []
+
+    def look_back() -> None:
         with connection.transaction(as_of=version):
             side.cursor.execute(sql)
-            rows = side.cursor.fetchall()
-        taken = perf_counter() - start
-        is_same &= comparable(rows) == comparable(expected)
-        start = perf_counter()
-        side.answer(sql)
-        if repetition:
-            past.append(1000 * taken)
-            now.append(1000 * (perf_counter() - start))
-    before, after = spread(past), spread(now)
-    ratio = before.median / after.median
-    return PastResult(query, changes, before, after, ratio), is_same
+            answers.append(side.cursor.fetchall())
+
+    look_back()
+    side.answer(sql)
+    past, now = in_turns(look_back, lambda: side.answer(sql), repetitions)
+    is_same = all(comparable(rows) == comparable(expected) for rows in answers)
+    return PastTimes(query, changes, past.median / now.median, past, now), is_same

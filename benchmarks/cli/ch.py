@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from benchmarks import report, targets
-from benchmarks.ch.measure import measure_queries
 from benchmarks.ch.queries import QUERIES
+from benchmarks.ch.recent import measure_recent
 from benchmarks.ch.workload import ChWorkload
 from benchmarks.cli.options import (
     CommaList,
@@ -27,7 +27,7 @@ ANALYTICAL = ChWorkload.name
 """The workload whose queries are timed, not transactions."""
 
 
-def show_queries(
+def show_recent(
     names: tuple[str, ...],
     scale: Scale,
     seed: int,
@@ -47,7 +47,7 @@ def show_queries(
             # It is measured beside the target that is set against it.
             continue
         with report.progress() as tell:
-            found = measure_queries(
+            found = measure_recent(
                 ChWorkload(scale, seed),
                 directory,
                 target=name,
@@ -56,9 +56,9 @@ def show_queries(
                 queries=queries,
                 progress=tell,
             )
-        show(found, report.print_analytics, as_json)
+        show(found, report.print_recent, as_json)
         if plot and pyplot:
-            report.plot_analytics(found, pyplot, plot.with_stem(f"{plot.stem}-{name}"))
+            report.plot_recent(found, pyplot, plot.with_stem(f"{plot.stem}-{name}"))
         failures += found.failures
     return failures
 

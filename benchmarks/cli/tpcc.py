@@ -9,7 +9,7 @@ import click
 
 from benchmarks import report, targets, workloads
 from benchmarks.ch.queries import QUERIES
-from benchmarks.cli.ch import ANALYTICAL, show_queries
+from benchmarks.cli.ch import ANALYTICAL, show_recent
 from benchmarks.cli.options import (
     CommaList,
     check_level,
@@ -122,7 +122,7 @@ def compare_command(
     scale = Scale(warehouses, districts, customers, items)
     if workload == ANALYTICAL:
         end(
-            show_queries(
+            show_recent(
                 *(names, scale, seed, directory, versions, repetitions, queries),
                 as_json=as_json,
                 plot=plot,

@@ -1,4 +1,4 @@
-"""CH-benCHmark's queries while recent versions wait, through tique and natively."""
+"""What it takes to time CH-benCHmark's queries, and what is told of it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ from itertools import count
 from random import Random
 from statistics import geometric_mean
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from benchmarks.ch.queries import QUERIES
-from benchmarks.environment import (
-    describe,
-    durable_copy,
-    loaded_database,
-    prepare_work_directory,
-    scratch_directory,
-)
 from benchmarks.measures import Spread, spread
-from benchmarks.targets import TIQUE_SUFFIX, baseline_of, target_class
 from benchmarks.tpcc.inputs import Terminal
 from benchmarks.tpcc.rules import LOADED_AT
 from benchmarks.tpcc.transactions import Application
@@ -34,47 +25,42 @@ if TYPE_CHECKING:
     from benchmarks.targets.base import Connection, Cursor, Target
 
 _DIGITS = 9
-"""Digits of a floating-point result that both sides must agree in."""
+"""Digits of a floating-point result that all answers must agree in."""
 
 _BATCH = 20
 """Transactions between two looks at how many versions there are."""
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
-    """One query with some recent versions.
-
-    `first_ms` is the time of the first run through tique, which brings the versions to
-    where the query reads them; it is not in `tique_ms`. `ratio` is of the medians.
-    """
+class QueryTimes:
+    """One query with some versions; `ratio` is of two medians."""
 
     query: str
     versions: int
-    rows: int
-    first_ms: float
-    tique_ms: Spread
-    native_ms: Spread
     ratio: float
 
 
+_Times = TypeVar("_Times", bound=QueryTimes)
+
+
 @dataclass(frozen=True, slots=True)
-class Analytics:
+class Analytics(Generic[_Times]):
     """All queries, and every answer that differed."""
 
     environment: dict[str, object]
     target: str
     workload: str
     repetitions: int
-    results: list[QueryResult]
+    results: list[_Times]
     failures: list[str]
 
     @property
     def versions(self) -> list[int]:
-        """The numbers of recent versions."""
+        """The numbers of versions."""
         return list(dict.fromkeys(each.versions for each in self.results))
 
-    def of(self, versions: int) -> list[QueryResult]:
-        """The results with so many recent versions."""
+    def of(self, versions: int) -> list[_Times]:
+        """The results with so many versions."""
         return [each for each in self.results if each.versions == versions]
 
     def ratios(self, versions: int) -> tuple[float, str, float]:
@@ -85,77 +71,10 @@ class Analytics:
         return mean, worst.query, worst.ratio
 
 
-def measure_queries(
-    workload: ChWorkload,
-    directory: Path,
-    *,
-    target: str,
-    versions: Sequence[int],
-    repetitions: int,
-    queries: Sequence[str],
-    progress: Callable[[str], None],
-) -> Analytics:
-    """Time the queries with each number of recent versions, in turns.
-
-    Both sides run the same transactions of one client, with dates of a clock of their own, so
-    that the answers must be the same. The native side has checkpointed them.
-
-    Parameters
-    ----------
-    workload : ChWorkload
-        The database.
-    directory : pathlib.Path
-        Where databases are kept.
-    target : str
-        The target with tique; its baseline is measured beside it.
-    versions : sequence of int
-        Numbers of recent versions, in ascending order; at least so many are made.
-    repetitions : int
-        How often each query runs on each side.
-    queries : sequence of str
-        Names of queries.
-    progress : callable
-        Called with each step.
-
-    Raises
-    ------
-    ValueError
-        The target is not one with tique, or the numbers do not ascend.
-    """
-    baseline = baseline_of(target)
-    if baseline is None or TIQUE_SUFFIX not in target:
-        raise ValueError(f"{target} is no target with tique")
+def check_ascending(versions: Sequence[int]) -> None:
+    """Raise ValueError unless each number is greater than the one before it."""
     if list(versions) != sorted(set(versions)):
         raise ValueError("the numbers of versions must ascend")
-    prepare_work_directory(directory)
-    progress(f"loading {workload.label}")
-    database = loaded_database(workload, directory)
-    environment = describe(directory)
-    results: list[QueryResult] = []
-    failures: list[str] = []
-    with scratch_directory(directory) as scratch:
-        sides = []
-        for name, options in ((target, {"checkpoint": "manual"}), (baseline, {})):
-            folder = scratch / name
-            folder.mkdir()
-            sides.append(Side(target_class(name)(**options), workload))
-            sides[-1].open(durable_copy(database, folder))
-        ours, theirs = sides
-        for number in versions:
-            progress(f"making {number:,} versions")
-            transactions = ours.run_until(number)
-            theirs.run(transactions - theirs.transactions)
-            theirs.target.compact(theirs.connection)
-            for query in queries:
-                progress(f"{query}, {number:,} versions")
-                found, failure = _time(query, number, repetitions, ours, theirs)
-                results.append(found)
-                failures += failure
-        for side in sides:
-            side.close()
-    return Analytics(
-        environment, target, workload.label, repetitions, results, failures
-    )
 
 
 class Side:
@@ -216,30 +135,18 @@ class Side:
         self.target.close()
 
 
-def _time(
-    query: str, versions: int, repetitions: int, ours: Side, theirs: Side
-) -> tuple[QueryResult, list[str]]:
-    sql = QUERIES[query]
-    start = perf_counter()
-    our_answer = ours.answer(sql)
-    first = 1000 * (perf_counter() - start)
-    their_answer = theirs.answer(sql)
+def in_turns(
+    first: Callable[[], object], second: Callable[[], object], repetitions: int
+) -> tuple[Spread, Spread]:
+    """Run two things so many times in turns; return the milliseconds of each."""
     times: tuple[list[float], list[float]] = ([], [])
-    sides = ((ours, times[0]), (theirs, times[1]))
+    sides = ((first, times[0]), (second, times[1]))
     for repetition in range(repetitions):
-        for side, taken in sides if repetition % 2 else sides[::-1]:
+        for run, taken in sides if repetition % 2 else sides[::-1]:
             start = perf_counter()
-            side.answer(sql)
+            run()
             taken.append(1000 * (perf_counter() - start))
-    mine, native = spread(times[0]), spread(times[1])
-    ratio = mine.median / native.median
-    result = QueryResult(query, versions, len(our_answer), first, mine, native, ratio)
-    if comparable(our_answer) == comparable(their_answer):
-        return result, []
-    return result, [
-        f"{query} with {versions} versions: {len(our_answer)} rows through tique, "
-        f"{len(their_answer)} natively, or other values"
-    ]
+    return spread(times[0]), spread(times[1])
 
 
 def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
