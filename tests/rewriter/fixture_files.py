@@ -1,8 +1,12 @@
-"""Reads the fixture files."""
+"""Reads the fixture files.
+
+Those in ``common/`` are of every dialect: ``main.`` in what is expected there stands for the
+schema that the dialect's test tables are in.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +16,9 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "fixtures"
 MONETDB_FOLDER = FOLDER / "monetdb"
 POSTGRESQL_FOLDER = FOLDER / "postgresql"
+_COMMON_FOLDER = FOLDER / "common"
+_MAIN = "main."
+_SCHEMAS = {MONETDB_FOLDER: "sys.", POSTGRESQL_FOLDER: "public."}
 _EXPECTED = "--= "
 
 
@@ -30,9 +37,17 @@ class Case:
 
 
 def read_cases(*names: str, folder: Path = FOLDER) -> list[Case]:
-    """The cases of a folder's fixture files of these names, or of all."""
-    paths = [folder / f"{n}.sql" for n in names] or sorted(folder.glob("*.sql"))
-    return [case for path in paths for case in _cases(path)]
+    """The cases of a dialect's fixture files of these names, or of all."""
+    if names:
+        return [case for n in names for case in _cases(folder / f"{n}.sql")]
+    cases = [case for path in sorted(folder.glob("*.sql")) for case in _cases(path)]
+    schema = _SCHEMAS.get(folder, _MAIN)
+    for path in sorted(_COMMON_FOLDER.glob("*.sql")):
+        for case in _cases(path):
+            expected = tuple(line.replace(_MAIN, schema) for line in case.expected)
+            name = f"common/{case.file}"
+            cases.append(replace(case, file=name, expected=expected))
+    return cases
 
 
 def _cases(path: Path) -> Iterator[Case]:
