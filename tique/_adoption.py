@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique._translation import translating
-from tique.database.database import acquire, release
-from tique_backends.concurrency.undisturbed import undisturbed
+from tique.database.administration import administer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from tique.database.database import Database
 
 
 def adopt(
@@ -40,17 +40,17 @@ def adopt(
     ProgrammingError
         If a table does not exist or is managed already.
     """
-    with translating():
-        database = acquire(url, {})
+
+    def work(database: Database) -> list[str]:
         try:
-            return undisturbed(lambda: database.ddl.adopt(tables))
+            return database.ddl.adopt(tables)
         except BaseException:
             if database.is_new and not list(database.catalog):
                 # A refused adoption leaves no trace.
                 database.ddl.detach()
             raise
-        finally:
-            release(database)
+
+    return administer(url, work)
 
 
 def detach(
@@ -79,9 +79,4 @@ def detach(
     NotSupportedError
         If a table has a FOREIGN KEY that the engine cannot add to it (DuckDB).
     """
-    with translating():
-        database = acquire(url, {})
-        try:
-            return undisturbed(lambda: database.ddl.detach(tables))
-        finally:
-            release(database)
+    return administer(url, lambda database: database.ddl.detach(tables))

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique._translation import translating
-from tique.database.database import acquire, release
+from tique.database.administration import administer
 from tique.history import showing
 from tique.history.retention import Retention
 from tique.query.define import history as setting
-from tique_backends.concurrency.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
+    from collections.abc import Sequence
 
-    from tique.database.database import Database
     from tique.history.showing import HistoryInfo
-
-    _Found = TypeVar("_Found")
 
 
 def set_history(
@@ -56,7 +50,7 @@ def set_history(
         versions (SQLSTATE 55006).
     """
     wanted = Retention.parse(retention)
-    return _in(
+    return administer(
         url, lambda database: setting.set_history(database.changes, wanted, tables)
     )
 
@@ -78,20 +72,11 @@ def drop_history(
     list of str
         The qualified names of the tables that had a history.
     """
-    return _in(url, lambda database: setting.drop_history(database.changes, tables))
+    return administer(
+        url, lambda database: setting.drop_history(database.changes, tables)
+    )
 
 
 def histories(url: str | os.PathLike[str]) -> list[HistoryInfo]:
     """Tell what is kept of the past of each table, if anything is."""
-    return _in(url, lambda database: showing.kept(database.engine))
-
-
-def _in(
-    url: str | os.PathLike[str], work: Callable[[Database], list[_Found]]
-) -> list[_Found]:
-    with translating():
-        database = acquire(url, {})
-        try:
-            return undisturbed(lambda: work(database))
-        finally:
-            release(database)
+    return administer(url, lambda database: showing.kept(database.engine))

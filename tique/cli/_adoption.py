@@ -9,24 +9,19 @@ import click
 from tique import errors
 from tique._adoption import adopt, detach
 from tique.cli._output import (
-    console,
-    counted,
     json_option,
-    print_json,
-    printable,
     progress,
+    report_tables,
 )
-from tique.cli._target import existing, managed, url_argument
+from tique.cli._target import existing, managed, tables_argument, url_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_tables_argument = click.argument("tables", metavar="[TABLE]...", nargs=-1)
-
 
 @click.command("adopt")
 @url_argument
-@_tables_argument
+@tables_argument
 @json_option
 def adopt_command(url: str, tables: Sequence[str], as_json: bool) -> None:
     """Take existing tables under tique's management.
@@ -42,12 +37,12 @@ def adopt_command(url: str, tables: Sequence[str], as_json: bool) -> None:
                 f"{error}; nothing was adopted: name the tables to take in, "
                 "without this one"
             ) from error
-    _report("adopted", names, as_json=as_json)
+    report_tables("adopted", names, as_json=as_json)
 
 
 @click.command("detach")
 @url_argument
-@_tables_argument
+@tables_argument
 @json_option
 def detach_command(url: str, tables: Sequence[str], as_json: bool) -> None:
     """Release tables from tique's management.
@@ -57,14 +52,4 @@ def detach_command(url: str, tables: Sequence[str], as_json: bool) -> None:
     """
     with managed(url, instead="tique.detach()"), progress("Detaching"):
         names = detach(url, tables or None)
-    _report("detached", names, as_json=as_json)
-
-
-def _report(done: str, names: Sequence[str], *, as_json: bool) -> None:
-    if as_json:
-        print_json({done: names})
-        return
-    output = console()
-    output.print(f"{done.capitalize()} {counted(len(names), 'table')}")
-    for name in names:
-        output.print(f"  {printable(name)}")
+    report_tables("detached", names, as_json=as_json)

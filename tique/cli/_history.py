@@ -9,19 +9,17 @@ import click
 from tique._history import drop_history, histories, set_history
 from tique.cli._output import (
     console,
-    counted,
     grid,
     json_option,
     print_json,
     printable,
     progress,
+    report_tables,
 )
-from tique.cli._target import managed, url_argument
+from tique.cli._target import managed, tables_argument, url_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_tables_argument = click.argument("tables", metavar="[TABLE]...", nargs=-1)
 
 
 @click.group("history")
@@ -32,7 +30,7 @@ def history_group() -> None:
 @history_group.command("set")
 @url_argument
 @click.argument("retention")
-@_tables_argument
+@tables_argument
 @json_option
 def set_command(url: str, retention: str, tables: Sequence[str], as_json: bool) -> None:
     """Keep the past of tables as RETENTION says.
@@ -43,7 +41,7 @@ def set_command(url: str, retention: str, tables: Sequence[str], as_json: bool) 
     """
     with managed(url, instead="tique.set_history()"), progress("Setting"):
         names = set_history(url, retention, tables or None)
-    _report("changed", names, as_json=as_json)
+    report_tables("changed", names, "the history of ", as_json=as_json)
 
 
 @history_group.command("show")
@@ -77,7 +75,7 @@ def show_command(url: str, as_json: bool) -> None:
 
 @history_group.command("drop")
 @url_argument
-@_tables_argument
+@tables_argument
 @json_option
 def drop_command(url: str, tables: Sequence[str], as_json: bool) -> None:
     """Forget the past of tables, and keep none from now on.
@@ -86,15 +84,4 @@ def drop_command(url: str, tables: Sequence[str], as_json: bool) -> None:
     """
     with managed(url, instead="tique.drop_history()"), progress("Dropping"):
         names = drop_history(url, tables or None)
-    _report("dropped", names, as_json=as_json)
-
-
-def _report(done: str, names: Sequence[str], *, as_json: bool) -> None:
-    if as_json:
-        print_json({done: names})
-        return
-    output = console()
-    number = counted(len(names), "table")
-    output.print(f"{done.capitalize()} the history of {number}")
-    for name in names:
-        output.print(f"  {printable(name)}")
+    report_tables("dropped", names, "the history of ", as_json=as_json)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tique.database.status import TransactionStatus
 
@@ -77,6 +77,19 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number and a noun: ``1 row``, ``1,200 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def report_tables(
+    done: str, names: Sequence[str], what: str = "", *, as_json: bool
+) -> None:
+    """Print which tables something was done to."""
+    if as_json:
+        print_json({done: names})
+        return
+    output = console()
+    output.print(f"{done.capitalize()} {what}{counted(len(names), 'table')}")
+    for name in names:
+        output.print(f"  {printable(name)}")
 
 
 def grid() -> Table:

@@ -46,6 +46,7 @@ class _URL(click.ParamType[str]):
 
 
 url_argument = click.argument("url", type=_URL())
+tables_argument = click.argument("tables", metavar="[TABLE]...", nargs=-1)
 
 
 @contextmanager
