@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _Value = TypeVar("_Value")
@@ -125,11 +126,19 @@ def concerning(table: Table, **names: str | None) -> errors.Diagnostic:
     return errors.Diagnostic(**place, **names)
 
 
-def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
-    """The error for a text that the rewriter does not understand.
+def translated_by(session: Session, error: EngineError | RewriteError) -> errors.Error:
+    """The same; the engine says whether a construct that is not understood is SQL."""
+    if isinstance(error, RewriteError) and error.text is not None:
+        try:
+            is_sql = session.understands(error.text)
+        except EngineError as problem:
+            return translated(problem)
+        if is_sql is not None:
+            error = _judged(error, is_sql=is_sql)
+    return translated(error)
 
-    The engine has said whether it is SQL.
-    """
+
+def _judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
     place = (
         "" if error.line is None else f" at line {error.line}, column {error.column}"
     )

@@ -124,20 +124,20 @@ class Connection(Generic[RowT]):
     @property
     def isolation_level(self) -> str:
         """The level of the transactions to come."""
-        return self._execution.isolation.value
+        return self._execution.controls.always_isolation.value
 
     @isolation_level.setter
     def isolation_level(self, value: str | IsolationLevel) -> None:
-        self._execution.set_isolation(value)
+        self._execution.controls.always_isolate(value)
 
     @property
     def read_only(self) -> bool:
         """Whether transactions to come are read-only, if they do not say so themselves."""
-        return self._execution.sessions.is_read_only
+        return self._execution.controls.is_always_read_only
 
     @read_only.setter
     def read_only(self, value: bool) -> None:
-        self._execution.set_read_only(bool(value))
+        self._execution.controls.always_read_only(bool(value))
 
     def set_read_only(self, value: bool) -> None:
         """Change :attr:`read_only`, as in psycopg."""
@@ -163,7 +163,7 @@ class Connection(Generic[RowT]):
 
     @as_of.setter
     def as_of(self, value: int | datetime | None) -> None:
-        self._execution.set_as_of(value)
+        self._execution.controls.always_read(value)
 
     @property
     def version(self) -> int:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.query.transaction.isolation import IsolationLevel
-from tique_rewriter.plans.plan import Control, TransactionControl
+from tique_rewriter.plans.past import as_point
+from tique_rewriter.plans.plan import (
+    DEFAULT_ISOLATION,
+    DEFAULT_READ_ONLY,
+    Control,
+    TransactionControl,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +29,17 @@ if TYPE_CHECKING:
 class Controls:
     """The transaction control of a connection by SQL statements."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, isolation: IsolationLevel | None) -> None:
         self.begun: float | None = None
         """When BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
         self.isolation: IsolationLevel | None = None
         self.read_only: bool | None = None
         self.as_of: int | datetime | None = None
         """The point of the past that the transaction to come reads."""
+        # What those to come are that do not say so themselves.
+        self.always_isolation = isolation or IsolationLevel.SNAPSHOT
+        self.is_always_read_only = False
         self.always_as_of: int | datetime | None = None
-        """That of each transaction to come, if it does not say so itself."""
         self._execution = execution
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
@@ -48,7 +56,7 @@ class Controls:
         if self.as_of is not None:
             # All of its statements read the same.
             return IsolationLevel.SNAPSHOT
-        return self.isolation or self._execution.isolation
+        return self.isolation or self.always_isolation
 
     @property
     def is_explicit(self) -> bool:
@@ -82,11 +90,35 @@ class Controls:
         self.read_only = None
         self.as_of = self.always_as_of
 
-    def is_read_only(self, *, default: bool) -> bool:
+    @property
+    def is_read_only(self) -> bool:
         """Whether the transaction to come is read-only."""
         if self.as_of is not None:
             return True
-        return default if self.read_only is None else self.read_only
+        if self.read_only is None:
+            return self.is_always_read_only
+        return self.read_only
+
+    def always_isolate(self, value: str | IsolationLevel) -> None:
+        """Change the level of the transactions to come, outside of transactions."""
+        with self._execution.outside_transaction("the isolation level"):
+            self.always_isolation = level = IsolationLevel.parse(value)
+            self._note(DEFAULT_ISOLATION, level.value)
+
+    def always_read_only(self, value: bool) -> None:
+        """Change whether transactions to come are read-only, outside of transactions."""
+        with self._execution.outside_transaction("read_only"):
+            self.is_always_read_only = value
+            self._note(DEFAULT_READ_ONLY, "on" if value else "off")
+
+    def always_read(self, as_of: int | datetime | None) -> None:
+        """Change what transactions to come read, outside of transactions."""
+        with self._execution.outside_transaction("as_of"):
+            point = None if as_of is None else as_point(as_of)
+            self.always_as_of = self.as_of = point
+
+    def _note(self, name: str, value: str) -> None:
+        self._execution.sessions.settings.note(name, value)
 
     def _begin(self, control: TransactionControl, bound: Sequence[Any]) -> None:
         if self._execution.in_transaction:

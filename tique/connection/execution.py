@@ -19,11 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tique import _observer, errors
-from tique._log import fields
-from tique._translation import given, judged, translated, translating, unexpected
-from tique.commit.commit_with_lock_waits import commit_behind_locks
+from tique._translation import given, translated_by, translating, unexpected
 from tique.commit.locks import Usual
 from tique.commit.turns import Contender
+from tique.connection.committing import commit_writes, note_loss
 from tique.connection.connection_info import TransactionStatus
 from tique.connection.control import Controls
 from tique.connection.deadline import Deadlines, overdue
@@ -45,24 +44,19 @@ from tique.query.read.past import point_at
 from tique.query.transaction.contested import reacquire_turn
 from tique.query.transaction.ddl_transaction import DDLTransaction
 from tique.query.transaction.isolation import IsolationLevel
-from tique.query.transaction.lock_checks import expect_kept_locked, note_staged_keys
 from tique.query.transaction.rereading import look_again
 from tique.query.write.blind import run_blindly
-from tique.query.write.foreign_keys import check_deferred
 from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.kinds.session.session import SessionPlan
-from tique_rewriter.plans.past import as_point
 from tique_rewriter.plans.plan import (
     DEFAULT_ISOLATION,
-    DEFAULT_READ_ONLY,
     TransactionControl,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
 
     from tique.database.database import Database
     from tique.store.catalog import ManagedCatalog
@@ -125,7 +119,6 @@ class Execution:
         """The setting by which the connection was closed."""
         self.database = database
         self.number = database.number()
-        self.isolation = options.isolation or IsolationLevel.SNAPSHOT
         self.autocommit = options.autocommit
         self.lock: Any = threading.RLock()
         self._process = process.current()
@@ -140,7 +133,7 @@ class Execution:
         with translating():
             self.session = database.engine.session()
         self.contender = Contender(database.turns)
-        self.controls = Controls(self)
+        self.controls = Controls(self, options.isolation)
         self.portals = Portals(self)
         self._apart = SideSessions(database)
         self.sessions = SessionStatements(self)
@@ -243,7 +236,7 @@ class Execution:
         return TransactionStatus.IDLE
 
     @contextmanager
-    def _outside(self, what: str) -> Iterator[None]:
+    def outside_transaction(self, what: str) -> Iterator[None]:
         """Change something of the connection, which is refused inside a transaction."""
         with self.guarded():
             if self.in_transaction:
@@ -254,28 +247,10 @@ class Execution:
 
     def set_autocommit(self, value: bool) -> None:
         """Change it, outside of transactions."""
-        with self._outside("autocommit"):
+        with self.outside_transaction("autocommit"):
             # Its settings are as if they had been committed each.
             self.sessions.settings.end(committed=True)
             self.autocommit = value
-
-    def set_isolation(self, value: str | IsolationLevel) -> None:
-        """Change the level of the transactions to come, outside of transactions."""
-        with self._outside("the isolation level"):
-            self.isolation = IsolationLevel.parse(value)
-            self.sessions.settings.note(DEFAULT_ISOLATION, self.isolation.value)
-
-    def set_read_only(self, value: bool) -> None:
-        """Change whether transactions to come are read-only, outside of transactions."""
-        with self._outside("read_only"):
-            self.sessions.is_read_only = value
-            self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
-
-    def set_as_of(self, value: int | datetime | None) -> None:
-        """Change what transactions to come read, outside of transactions."""
-        with self._outside("as_of"):
-            point = None if value is None else as_point(value)
-            self.controls.always_as_of = self.controls.as_of = point
 
     def version(self) -> int:
         """The version that the open transaction reads; else the newest one."""
@@ -352,7 +327,9 @@ class Execution:
         process.park_if_exiting()
         if isinstance(error, EngineError | RewriteError):
             self.drop_statement()
-            raise self._translated(error) from error
+            # An error there must not end an engine transaction that is held.
+            session = self.session.aside or self.session
+            raise translated_by(session, error) from error
         fault = unexpected(error, query)
         if fault is not None:
             self.drop_statement()
@@ -477,19 +454,6 @@ class Execution:
                 self._expected(error, query)
                 raise
 
-    def _translated(self, error: EngineError | RewriteError) -> errors.Error:
-        """The error to raise; the engine says whether an unknown construct is SQL."""
-        if isinstance(error, RewriteError) and error.text is not None:
-            try:
-                # An error there must not end an engine transaction that is held.
-                session = self.session.aside or self.session
-                is_sql = session.understands(error.text)
-            except EngineError as problem:
-                return translated(problem)
-            if is_sql is not None:
-                error = judged(error, is_sql=is_sql)
-        return translated(error)
-
     def drop_statement(self) -> None:
         """End a transaction that began for a statement that failed."""
         if self.commits_each and self.transaction is not None:
@@ -543,12 +507,8 @@ class Execution:
             if commits:
                 self.rollback()
             if isinstance(error, EngineError):
-                tables = {table for table, _ in statement.needs}
-                if migrates:
-                    # Its own definitions are not there for others.
-                    lasting = self.database.catalog.by_id()
-                    tables = {table for table in tables if table.id in lasting}
-                changed = redefined(error, self.database.engine, tables)
+                catalog = self.database.catalog if migrates else None
+                changed = redefined(error, self.database.engine, statement, catalog)
                 if changed is not None:
                     raise changed from error
             raise
@@ -598,7 +558,7 @@ class Execution:
             locks=database.locks,
             certifier=database.certifier,
             uncommitted=database.uncommitted,
-            read_only=self.controls.is_read_only(default=self.sessions.is_read_only),
+            read_only=self.controls.is_read_only,
             merges=self._options.merges,
             contender=self.contender,
             planned_at=planned_at,
@@ -654,7 +614,6 @@ class Execution:
         return self.database.engine.capabilities.dialect
 
     def _commit_or_lose(self, transaction: DDLTransaction) -> None:
-        locks = self.database.locks
         committed = has_lost = False
         own = self.temporaries.withdraw(transaction) if self.temporaries else {}
         try:
@@ -663,26 +622,9 @@ class Execution:
             with translating():
                 transaction.let_go()
             if transaction.has_writes or transaction.migration is not None:
-                if transaction.deferred:
-                    with translating():
-                        check_deferred(transaction)
-                if locks.are_held and locks.of(transaction.txid):
-                    if transaction.has_locked:
-                        with translating():
-                            expect_kept_locked(transaction)
-                elif not transaction.server_locks:
-                    self.contender.give_way(transaction)
-                committer, migration = self.database.committer, transaction.migration
-                if migration is None:
-                    with translating():
-                        note_staged_keys(transaction)
-                    commit_behind_locks(
-                        committer, locks, transaction, self.lock_timeout
-                    )
-                else:
-                    locks.enter(transaction, self.lock_timeout, whole=True)
-                    with translating():
-                        undisturbed(migration.commit)
+                commit_writes(
+                    self.database, self.contender, transaction, self.lock_timeout
+                )
             committed = True
             transaction.notifications.send(transaction.session)
             if self.temporaries:
@@ -694,23 +636,9 @@ class Execution:
             process.park_if_exiting()
             if isinstance(error, errors.SerializationError):
                 has_lost = transaction.takes_turns
-                self.database.commits.note_conflict()
-                # No key: its values are the application's (P11).
-                logger.debug(
-                    "a commit met a conflict on %s",
-                    error.table,
-                    extra=fields(
-                        "conflict",
-                        table=error.table,
-                        txid=transaction.txid,
-                        winner=error.winner,
-                        connection=self.number,
-                    ),
+                note_loss(
+                    self.database, self.contender, transaction, error, self.number
                 )
-                if has_lost:
-                    self.contender.lose(transaction, error)
-                if error.table is not None and error.key:
-                    self.database.hot_keys.note_conflict(error.table, error.key)
             raise
         finally:
             transaction.writes.update(own)

@@ -109,8 +109,6 @@ class SessionStatements:
         self._first: dict[str, str] = {}
         """The settings that the session began with, and are the driver's."""
         self._first_lock_timeout = execution.lock_timeout
-        self.is_read_only = False
-        """Whether transactions are read-only that do not say so themselves."""
         self.settings = Settings(
             self._assign, is_transactional=self._rules.is_transactional
         )
@@ -251,14 +249,16 @@ class SessionStatements:
         execution = self._execution
         value = self._first.get(name) if value is None else value
         if name == DEFAULT_ISOLATION:
-            execution.isolation = IsolationLevel.parse(value or "SNAPSHOT")
+            execution.controls.always_isolation = IsolationLevel.parse(
+                value or "SNAPSHOT"
+            )
         elif name == DEFAULT_READ_ONLY:
             folded = (value or "off").lower()
             if folded not in _ON | _OFF:
                 raise errors.ProgrammingError(
                     f'"{value}" is no value of {name}: on or off', sqlstate="22023"
                 )
-            self.is_read_only = folded in _ON
+            execution.controls.is_always_read_only = folded in _ON
         elif name in CONNECTIONS:
             execution.deadlines.limit(name, None if value is None else _seconds(value))
         else:
@@ -327,16 +327,15 @@ class SessionStatements:
         execution = self._execution
         controls = execution.controls
         transaction = execution.transaction
-        level, is_read_only = controls.isolation or execution.isolation, False
-        if transaction is not None:
-            level, is_read_only = transaction.isolation, transaction.read_only
+        if transaction is None:
+            level, is_read_only = controls.level, controls.is_read_only
         else:
-            is_read_only = controls.is_read_only(default=self.is_read_only)
+            level, is_read_only = transaction.isolation, transaction.read_only
         return {
             ISOLATION: _LEVELS[level],
-            DEFAULT_ISOLATION: _LEVELS[execution.isolation],
+            DEFAULT_ISOLATION: _LEVELS[controls.always_isolation],
             READ_ONLY: "on" if is_read_only else "off",
-            DEFAULT_READ_ONLY: "on" if self.is_read_only else "off",
+            DEFAULT_READ_ONLY: "on" if controls.is_always_read_only else "off",
             **{name: _duration(s) for name, s in execution.deadlines.shown().items()},
         }
 

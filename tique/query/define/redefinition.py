@@ -41,16 +41,18 @@ from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.names import cache_label
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
+    from tique.query.base import Statement
+    from tique.store.catalog import ManagedCatalog
     from tique_backends.engine import Engine
-    from tique_rewriter.schema import Table
 
 _KINDS = (ErrorKind.PROGRAMMING, ErrorKind.UNSUPPORTED, ErrorKind.DATA)
 
 
 def redefined(
-    error: EngineError, engine: Engine, tables: Collection[Table]
+    error: EngineError,
+    engine: Engine,
+    statement: Statement,
+    lasting: ManagedCatalog | None,
 ) -> errors.Error | None:
     """The error to raise for an engine's, if one of the tables has changed, or is gone.
 
@@ -60,9 +62,15 @@ def redefined(
         The engine's error.
     engine
         The database's engine.
-    tables
-        The tables that the statement was planned with.
+    statement
+        The statement that failed.
+    lasting
+        The definitions that others see, if its transaction has some of its own.
     """
+    tables = {table for table, _ in statement.needs}
+    if lasting is not None:
+        known = lasting.by_id()
+        tables = {table for table in tables if table.id in known}
     shared = engine.shared
     is_possible = error.kind in _KINDS or isinstance(error, ConflictError)
     if shared is None or not tables or not is_possible:
