@@ -46,7 +46,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
         k: v for changes in _OFF.values() for k, v in changes.items()
     },
 }
-"""What is run, and what the policy has otherwise."""
+"""A name, and what the policy has otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

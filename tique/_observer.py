@@ -1,7 +1,7 @@
 """The hook of an observer of statements, commits and checkpoints; empty unless one is set.
 
 The driver looks at :data:`observer` once per statement, commit, group commit and round of
-checkpoints. What it tells has no values and no text of a statement (P11).
+checkpoints. It tells no values and no text of a statement (P11).
 """
 
 from __future__ import annotations

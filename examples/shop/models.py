@@ -49,7 +49,7 @@ class Customer(Base):
 
 
 class Product(Base):
-    """What is sold: ``stock`` is what no order has."""
+    """A thing that is sold: ``stock`` is what no order has."""
 
     __tablename__ = "product"
 

@@ -243,4 +243,4 @@ MIX: dict[str, tuple[int, Callable[[Session, Random, Known], Done | None]]] = {
     "leave": (2, leave),
     "look": (7, look),
 }
-"""What is done how often."""
+"""The tasks, with how often each is done."""

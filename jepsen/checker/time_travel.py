@@ -33,7 +33,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
         if each.invoke.f in {_PRESENT, *_PAST} and each.outcome == "ok"
     ]
     total: int | None = None
-    # What was noted when it was the present says how a version is.
+    # A read of it as the present says how a version is.
     for each in sorted(shown, key=lambda each: each.invoke.f != _PRESENT):
         version, accounts = each.value["version"], each.value["accounts"]
         first, expected = known.setdefault(version, (each, accounts))

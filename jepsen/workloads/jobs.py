@@ -2,7 +2,7 @@
 
 A slot is locked and not written, so that nothing but the lock keeps two clients from having
 it at once. Others write it without a lock (``touch``), which its owner must not see: it looks twice, at times each time
-on a new snapshot. What is written is a row of the client's own: a client that was given up, or whose
+on a new snapshot. The row that it writes is its own: a client that was given up, or whose
 locks are lost, cannot commit it.
 """
 

@@ -539,7 +539,7 @@ class UncommittedFold:
         finally:
             self._timeline.let_fold()
         if not self._engine.capabilities.undoes_temporary_tables:
-            # What it has written may have gone through one.
+            # Its rows may have gone through one.
             self._session = None
             held.session.close()
 

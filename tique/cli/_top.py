@@ -68,7 +68,7 @@ def _frames(
 
 
 def frame(now: Status, before: Status | None = None, seconds: float = 0) -> Group:
-    """What is shown of a state, and of the time since the one before.
+    """The facts that are shown of a state, and of the time since the one before.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 *Its locks decide who waits.* A transaction that has locked rows is ahead of those that have
 not: it gives way to no turn, and the others wait for it
-(:mod:`tique.commit.commit_with_lock_waits`). Whatever comes of it, the caller ends the
+(:mod:`tique.commit.commit_with_lock_waits`). Committed or not, the caller ends the
 transaction, which gives locks and turns back.
 """
 

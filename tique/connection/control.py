@@ -36,7 +36,7 @@ class Controls:
         self.read_only: bool | None = None
         self.as_of: int | datetime | None = None
         """The point of the past that the transaction to come reads."""
-        # What those to come are that do not say so themselves.
+        # The same, of every transaction to come that does not say so itself.
         self.always_isolation = isolation or IsolationLevel.SNAPSHOT
         self.is_always_read_only = False
         self.always_as_of: int | datetime | None = None

@@ -513,7 +513,7 @@ class Execution:
                     raise changed from error
             raise
         if commits:
-            # What has begun to commit is not stopped.
+            # A commit that has begun is not stopped.
             self.session.expires = None
             self.commit()
         self.database.committer.let_work()

@@ -1,4 +1,4 @@
-"""What is done to a database from outside of connections to it: adopting, histories."""
+"""Acts of administration, apart from connections: adopting, detaching, histories."""
 
 from __future__ import annotations
 

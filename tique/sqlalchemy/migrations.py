@@ -123,7 +123,7 @@ def _columns(unique: UniqueConstraint) -> tuple[str, ...]:
 
 
 def _canonical(default: str | None) -> str | None:
-    """A default in one form, whoever has written it."""
+    """A default in one form, whether a program or the engine has written it."""
     if default is None:
         return None
     text = default.strip()

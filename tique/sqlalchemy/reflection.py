@@ -267,7 +267,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         found: Mapping[str, Any],
         default: Callable[[], Any],
     ) -> Iterable[tuple[Place, Any]]:
-        """What was read, of the tables and views that are wanted."""
+        """The part that was read of the tables and views that are wanted."""
         names, scope, kind = wanted
         for relation in self.relations(connection, self._schema(schema)):
             if (

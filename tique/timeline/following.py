@@ -163,7 +163,7 @@ class Follower:
             if versions is not None:
                 versions.folded_until = folded
         ahead = 0
-        # What is in the catalog and not finished has its entry in the log by now.
+        # A change of the catalog that is not finished has its entry in the log by now.
         for cts, commit in self._others(snapshot, self._shared.logged(0)).items():
             if cts <= snapshot.sts:
                 self._publish(cts, self._read(commit))

@@ -67,7 +67,7 @@ KEEPING_MOMENTS = (
     + LAST_OF_HOURS
     + " HAVING (SELECT count(*) FROM tique.history) > 0"
 )
-"""What is kept of commit records that are about to go."""
+"""The part that is kept of commit records that are about to go."""
 
 _OF_COMMITS = ("moments", "outcomes", "log")
 

@@ -10,7 +10,7 @@ name in the text, which is enough to call the function:
   USING, IN and tique's own statements have them;
 * a type's name, of all types that have a part of that type, those of tables' rows among
   them: no value of the type is in a statement that names neither the type nor a relation
-  with it. Parts are found by the engine's own catalog. What is read of a domain was checked
+  with it. Parts are found by the engine's own catalog. A value of a domain was checked
   when it was written: relations with one count only where they are not just read;
 * the name of a function, before a bracket, that takes or returns such a type;
 * nothing at all for a conversion between two types of the engine's own;

@@ -1,8 +1,8 @@
 """DESCRIBE, SHOW and SUMMARIZE in FROM: relations that tell of other relations.
 
 They answer as the statements of these names do (:mod:`tique_rewriter.kinds.session.describe`).
-What is said of a table's definition is storage's, which has exactly the application's; of a
-query, and of rows, it is the snapshot's.
+The definition of a table is that of storage, which has exactly the application's; those of a
+query, and rows, are the snapshot's.
 """
 
 from __future__ import annotations

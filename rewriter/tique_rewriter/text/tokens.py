@@ -53,7 +53,7 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 class Uncertain(Exception):
-    """What is at offset ``start`` of a text, and what to do about it."""
+    """The thing at offset ``start`` of a text, and what to do about it."""
 
     def __init__(self, what: str, start: int, advice: str = "") -> None:
         super().__init__(what)

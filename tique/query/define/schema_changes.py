@@ -14,7 +14,7 @@ and memory has what the catalog has, before another transaction begins or commit
 * before COMMIT is sent nothing is durable but the folds of :meth:`SchemaChanges.settle`, which change no
   definition, and a number that no table uses. The engine rolls back, by itself if the connection
   is lost; memory was not changed;
-* from then on until COMMIT's reply the change may be there. Whatever is raised, a new session reads the
+* from then on until COMMIT's reply the change may be there. After any error a new session reads the
   catalog, when no statement of a lost connection can commit any more. Then the outcome is asked for: the log
   has the barrier's entry, or not; DuckDB, in this process, has said so. A change that is there is
   acknowledged though its COMMIT was stopped too late; if the engine cannot be asked the error is ``OutcomeUnknown``;

@@ -2,7 +2,7 @@
 
 Argument
 --------
-*Alone.* A temporary table is the connection's: nobody else reads or writes it. So its
+*Alone.* A temporary table is the connection's: no other one reads or writes it. So its
 writes are no part of the write set that is certified and logged, nothing of it has a
 timestamp, and its storage is a temporary table of the connection's engine session, which
 the engine drops with that.

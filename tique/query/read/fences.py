@@ -11,7 +11,7 @@ Argument
 --------
 A statement that fails has done nothing (P8), and has given the application no row: so it may
 be run once more, on the same snapshot. There the engine finds the form's rows first, which
-are the snapshot's. What it still raises, it may raise natively. Without the
+are the snapshot's. An error that it still raises, it may raise natively. Without the
 error no statement is fenced: conditions that reach storage make use of its order and
 indexes. In a transaction with DDL there is no second run: the engine has aborted its own
 transaction with the first error, and the application's with it; so it does with one that

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def point_at(transaction: Transaction, asked: int | datetime) -> Point:
-    """What is asked for as a point of the past; the engine keeps the snapshot from now on.
+    """The point of the past that is asked for; the engine keeps the snapshot from now on.
 
     Raises
     ------

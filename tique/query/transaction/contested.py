@@ -9,7 +9,7 @@ another one has just taken the row that it had chosen, too.
 
 Other processes have turns of their own. Where commits have been lost to them (:meth:`Contender.reserve`),
 a transaction that has its turn at a row *reserves* it: it takes the row's lock in the server, as
-SELECT … FOR UPDATE does, behind the processes that came before, and then its snapshot. What others commit was there before that, or waits.
+SELECT … FOR UPDATE does, behind the processes that came before, and then its snapshot. Others' commits were there before that, or wait.
 
 Argument
 --------

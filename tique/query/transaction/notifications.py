@@ -3,8 +3,8 @@
 Argument
 --------
 *After publication, and never before.* They are sent when the commit is durable and every
-transaction that begins sees it: a listener that looks for the rows finds them. What is
-rolled back, by itself or to a savepoint, sends nothing. A process that dies in between
+transaction that begins sees it: a listener that looks for the rows finds them. A NOTIFY
+that is rolled back, by itself or to a savepoint, sends nothing. A process that dies in between
 sends nothing either, and the commit stands: as with the engine's own, a listener that was
 not there must look for itself.
 

@@ -20,7 +20,7 @@ yet: none of them has the row, and the transaction looks at nothing else.)
 *What no commit certifies is not believed.* That a row is not there, that its condition is
 false, that a value breaks a constraint, or that the engine had to be asked: such a run is undone,
 the transaction takes a snapshot of now, and the statement runs again in it (:func:`run_blindly`).
-The application sees the second run alone. What stands must be shown by the transaction itself
+The application sees the second run alone. The result that stands must be shown by the transaction itself
 (:attr:`~tique.query.transaction.transaction.Transaction.has_merging_rows_only`), whatever its plan says.
 
 *Definitions.* The statement was planned by those that the process had followed. A change of

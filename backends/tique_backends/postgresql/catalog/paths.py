@@ -1,6 +1,6 @@
 """PostgreSQL's search path: which schemas a name without one is looked for in.
 
-The application's sessions have the application's. What tique reads of the catalog must not
+The application's sessions have the application's. tique's queries of the catalog must not
 depend on it, as all sessions use what one has read: types, expressions and views are
 written with their schemas (:func:`without_path`). tique's own statements name schemas, and
 the functions of its schema have paths of their own. A bare operator has no schema, and

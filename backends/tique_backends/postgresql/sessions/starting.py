@@ -36,7 +36,7 @@ OBEYED = (
 OVERRIDDEN = frozenset(
     {"synchronous_commit", "default_transaction_deferrable", "search_path"}
 )
-"""What is committed is durable; DEFERRABLE concerns SERIALIZABLE alone; the path is
+"""A commit is durable; DEFERRABLE concerns SERIALIZABLE alone; the path is
 followed (:mod:`tique_backends.postgresql.catalog.paths`)."""
 
 _SERVERS = re.compile(

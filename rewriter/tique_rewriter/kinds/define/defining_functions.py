@@ -8,7 +8,7 @@ might then take the new function.
 *CREATE and DROP MACRO*, where the engine's functions of the application's own are macros.
 A macro is created if it is one expression over its parameters that reads nothing. Which
 functions it calls, and whether its name is free, only the engine can tell, so the plan has
-its parts. Whatever is created, a statement calls it only if
+its parts. A statement calls a new macro only if
 :mod:`tique_rewriter.safety.functions` knows that it may.
 """
 

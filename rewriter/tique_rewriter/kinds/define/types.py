@@ -1,6 +1,6 @@
 """CREATE, ALTER and DROP of enumerations and domains, and COMMENT ON.
 
-The engine runs them as they stand. What would give stored values another meaning, or take
+The engine runs them as they stand. A change that would give stored values another meaning, or take
 some back that were acknowledged, is refused: recent versions have them as they were.
 """
 
