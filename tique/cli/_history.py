@@ -9,8 +9,8 @@ import click
 from tique._history import drop_history, histories, set_history
 from tique.cli._output import (
     console,
-    grid,
     json_option,
+    listing,
     print_json,
     printable,
     progress,
@@ -54,12 +54,10 @@ def show_command(url: str, as_json: bool) -> None:
     if as_json:
         print_json({"histories": [each._asdict() for each in found]})
         return
-    table = grid()
-    table.show_header = True
-    for name in ("Table", "Retention", "Oldest version", "Oldest commit (UTC)"):
-        table.add_column(name)
-    table.add_column("Images", justify="right")
-    table.add_column("Bytes", justify="right")
+    table = listing(
+        *("Table", "Retention", "Oldest version", "Oldest commit (UTC)"),
+        *(">Images", ">Bytes"),
+    )
     for each in found:
         time = "" if each.time is None else each.time.isoformat(" ", "seconds")[:19]
         table.add_row(

@@ -13,11 +13,12 @@ from tique.cli._output import (
     counted,
     grid,
     json_option,
+    listing,
     print_json,
     printable,
     progress,
     ticks,
-    transaction_row,
+    transactions_table,
 )
 from tique.cli._target import opened, url_argument
 from tique.database.status import CheckpointStatus, Status, status
@@ -155,11 +156,7 @@ def _show_tables(found: Status, output: Console) -> None:
     output.print(f"\n{counted(len(found.tables), 'table')} under tique's management")
     if not found.tables:
         return
-    tables = grid()
-    tables.show_header = True
-    tables.add_column("table", overflow="fold")
-    tables.add_column("cached rows", justify="right")
-    tables.add_column("tombstones", justify="right")
+    tables = listing("table", ">cached rows", ">tombstones")
     for table in found.tables:
         tables.add_row(
             printable(table.name), f"{table.cached_rows:,}", f"{table.tombstones:,}"
@@ -173,16 +170,8 @@ def _show_tables(found: Status, output: Console) -> None:
 
 def _show_transactions(found: Status, output: Console) -> None:
     output.print(f"\n{counted(len(found.transactions), 'active transaction')}")
-    if not found.transactions:
-        return
-    transactions = grid()
-    transactions.show_header = True
-    for heading in ("txid", "sts", "age", "kept by", "connection"):
-        transactions.add_column(heading, justify="right")
-    transactions.add_column("thread", overflow="fold")
-    for entry in found.transactions:
-        transactions.add_row(*transaction_row(entry))
-    output.print(transactions)
+    if found.transactions:
+        output.print(transactions_table(found.transactions))
 
 
 def _show_unmanaged(found: Status, output: Console) -> None:
@@ -205,11 +194,7 @@ def _show_set_aside(found: Status, output: Console) -> None:
         f"\n{counted(len(found.set_aside), 'part')} of commits set aside, which cannot "
         "be applied"
     )
-    parts = grid()
-    parts.show_header = True
-    parts.add_column("cts", justify="right")
-    parts.add_column("table", overflow="fold")
-    parts.add_column("reason", overflow="fold")
+    parts = listing(">cts", "table", "reason")
     for part in found.set_aside:
         table = "all of it" if part.table is None else part.table
         parts.add_row(f"{part.cts:,}", printable(table), printable(part.reason))
@@ -218,11 +203,9 @@ def _show_set_aside(found: Status, output: Console) -> None:
 
 def _show_caches(found: Status, output: Console) -> None:
     output.print(f"\n{counted(len(found.caches), 'cache')} of storage in this process")
-    caches = grid()
-    caches.show_header = True
-    caches.add_column("cache")
-    for heading in ("entries", "bytes", "capacity", "hits", "misses", "evictions"):
-        caches.add_column(heading, justify="right")
+    caches = listing(
+        *("cache", ">entries", ">bytes", ">capacity", ">hits", ">misses", ">evictions")
+    )
     for cache in found.caches:
         numbers = (cache.entries, cache.bytes, cache.capacity)
         uses = (cache.hits, cache.misses, cache.evictions)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tique.database.status import TransactionStatus
 
@@ -93,7 +93,7 @@ def report_tables(
 
 
 def grid() -> Table:
-    """A table without lines, and without headings unless they are asked for."""
+    """A table without lines and headings."""
     return Table(
         box=None,
         show_header=False,
@@ -103,16 +103,33 @@ def grid() -> Table:
     )
 
 
-def transaction_row(entry: TransactionStatus) -> tuple[str, ...]:
-    """An open transaction: txid, sts, age, who keeps its snapshot, connection, thread."""
-    return (
-        str(entry.txid),
-        f"{entry.sts:,}",
-        f"{entry.age:,.1f} s",
-        "engine" if entry.is_held else printable(entry.obstacle or ""),
-        "" if entry.connection is None else f"{entry.connection}",
-        printable(entry.thread or ""),
-    )
+def listing(*headings: str) -> Table:
+    """A table without lines; what is under a heading with ``>`` before it is at the right."""
+    table = grid()
+    table.show_header = True
+    for heading in headings:
+        is_right = heading.startswith(">")
+        table.add_column(
+            heading.removeprefix(">"),
+            justify="right" if is_right else "left",
+            overflow="ellipsis" if is_right else "fold",
+        )
+    return table
+
+
+def transactions_table(entries: Iterable[TransactionStatus]) -> Table:
+    """Open transactions, with who keeps the snapshot of each."""
+    table = listing(">txid", ">sts", ">age", ">kept by", ">connection", "thread")
+    for entry in entries:
+        table.add_row(
+            str(entry.txid),
+            f"{entry.sts:,}",
+            f"{entry.age:,.1f} s",
+            "engine" if entry.is_held else printable(entry.obstacle or ""),
+            "" if entry.connection is None else f"{entry.connection}",
+            printable(entry.thread or ""),
+        )
+    return table
 
 
 def ticks(seconds: float, count: int | None) -> Iterator[int]:

@@ -11,7 +11,15 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from tique.cli._output import console, counted, grid, printable, ticks, transaction_row
+from tique.cli._output import (
+    console,
+    counted,
+    grid,
+    listing,
+    printable,
+    ticks,
+    transactions_table,
+)
 from tique.cli._target import opened, url_argument
 from tique.database.status import status
 
@@ -112,11 +120,7 @@ def _processes(number: int) -> str:
 
 
 def _tables(now: Status) -> Group:
-    tables = grid()
-    tables.show_header = True
-    tables.add_column("table", overflow="fold")
-    for heading in ("cached rows", "tombstones", ""):
-        tables.add_column(heading, justify="right")
+    tables = listing("table", ">cached rows", ">tombstones", ">")
     largest = sorted(now.tables, key=lambda table: table.cached_rows, reverse=True)
     for table in largest[:_MOST]:
         tables.add_row(
@@ -129,13 +133,7 @@ def _tables(now: Status) -> Group:
 
 
 def _transactions(now: Status) -> Group:
-    transactions = grid()
-    transactions.show_header = True
-    for heading in ("txid", "sts", "age", "kept by", "connection"):
-        transactions.add_column(heading, justify="right")
-    transactions.add_column("thread", overflow="fold")
-    for entry in now.transactions[:_MOST]:
-        transactions.add_row(*transaction_row(entry))
+    transactions = transactions_table(now.transactions[:_MOST])
     return _limited(transactions, len(now.transactions), "active transaction")
 
 
