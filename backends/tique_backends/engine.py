@@ -54,14 +54,12 @@ FORMAT_VERSION = 5
 """The version of the stored form, on any engine; later versions are not opened."""
 
 
-FORMAT_OF_LARGE_EPOCHS = 1
-FORMAT_OF_CACHES_BY_NAME = 2
 FORMAT_OF_OWNERS_CODE = 3
 FORMAT_WITHOUT_HISTORY = 4
 """The versions before, which are upgraded to this one when a database is opened.
 
-In the first an epoch has 2**40 txids, in the second cache tables have their tables'
-names. In the third PostgreSQL's functions let code of other roles run as the owner (P11). In the fourth tables have no history.
+In the former PostgreSQL's functions let code of other roles run as the owner (P11), in the
+latter tables have no history. Those before are of no release.
 """
 
 
@@ -269,17 +267,13 @@ class Engine(ABC, Generic[SessionT]):
         return
 
     @abstractmethod
-    def renew_format(self, session: SessionT, found: int, factor: int) -> None:
+    def renew_format(self, session: SessionT) -> None:
         """Upgrade a database of a format before, in one engine transaction.
 
         Parameters
         ----------
         session
             The session to use.
-        found
-            The format that it has.
-        factor
-            The number of epochs in this format that make one of that format.
 
         Raises
         ------

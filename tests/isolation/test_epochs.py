@@ -11,8 +11,6 @@ import tique
 from tests.sharing.playing import Process
 from tique.timeline import ids, recovery
 from tique_backends.engine import (
-    FORMAT_OF_CACHES_BY_NAME,
-    FORMAT_OF_LARGE_EPOCHS,
     FORMAT_OF_OWNERS_CODE,
     FORMAT_VERSION,
     FORMAT_WITHOUT_HISTORY,
@@ -27,12 +25,6 @@ def natively(engine, *statements):
         for sql in statements:
             native.execute(sql)
         getattr(native, "commit", lambda: None)()
-
-
-def renamed(engine, found):
-    """Statements that name the first table's cache table as that format does."""
-    if found <= FORMAT_OF_CACHES_BY_NAME:
-        yield f'ALTER TABLE tique.tique_cache_1 RENAME TO "{engine.schema}.t"'
 
 
 def epoch_of(engine):
@@ -120,16 +112,10 @@ def test_threads_that_use_an_epoch_up_together(engine, few):
 
 @pytest.mark.parametrize(
     "found",
-    [
-        FORMAT_OF_LARGE_EPOCHS,
-        FORMAT_OF_CACHES_BY_NAME,
-        FORMAT_OF_OWNERS_CODE,
-        FORMAT_WITHOUT_HISTORY,
-    ],
+    [FORMAT_OF_OWNERS_CODE, FORMAT_WITHOUT_HISTORY],
 )
 def test_a_database_of_a_format_before(engine, found):
-    """P5: it opens, and no id is used twice: an epoch had 2**40 in the first one."""
-    is_first = found == FORMAT_OF_LARGE_EPOCHS
+    """P5: it opens, and no id is used twice."""
     connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 1)")
@@ -138,14 +124,12 @@ def test_a_database_of_a_format_before(engine, found):
     assert epoch_of(engine)[0] == FORMAT_VERSION
     natively(
         engine,
-        *(engine.format_before if is_first else ()),
-        *renamed(engine, found),
         "DROP TABLE tique.history",
         "DROP TABLE tique.moments",
         f"UPDATE tique.format SET version = {found}, epoch = 4194304",
     )
     with closing(engine.connect()) as again:
-        assert txid_of(again) > 4194305 * (2**40 if is_first else 2**20)
+        assert txid_of(again) > 4194305 * 2**20
         again.execute("UPDATE t SET v = v + 1")
         again.commit()
         assert again.execute("SELECT * FROM t").fetchall() == [(1, 2)]
@@ -157,18 +141,14 @@ def test_a_database_of_a_format_before(engine, found):
 
 @pytest.mark.parametrize(
     "found",
-    [FORMAT_OF_CACHES_BY_NAME, FORMAT_OF_OWNERS_CODE, FORMAT_WITHOUT_HISTORY],
+    [FORMAT_OF_OWNERS_CODE, FORMAT_WITHOUT_HISTORY],
 )
 def test_a_process_that_knows_a_format_before_only(shared_engine, found):
     """P5, P6: nothing changes under it; the database is upgraded when it has ended."""
     engine = shared_engine
     old = Process(engine.url)
     old.commit("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    natively(
-        engine,
-        *renamed(engine, found),
-        f"UPDATE tique.format SET version = {found}",
-    )
+    natively(engine, f"UPDATE tique.format SET version = {found}")
     with pytest.raises(tique.OperationalError, match="older version") as refusal:
         Process(engine.url)
     assert refusal.value.sqlstate == "55006"

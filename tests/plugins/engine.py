@@ -78,8 +78,6 @@ class Engine(ABC):
     """Whether nobody reads a table that an open transaction has altered."""
     leaving_aborts: ClassVar[bool] = False
     """Whether a commit in doubt is aborted when its process leaves the others."""
-    format_before: ClassVar[tuple[str, ...]] = ()
-    """Statements that give tique's schema the shape that it had in the format before."""
     # Its features: MonetDB's row of this matrix names those that it lacks.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
@@ -378,13 +376,6 @@ class PostgreSQL(Engine):
     random_uuid = "gen_random_uuid()"
     hashed = "hashtext(CAST({} AS TEXT))"
     settles_commits = True
-    format_before = (
-        "DROP TABLE tique.clients",
-        "CREATE TABLE tique.clients (client BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, "
-        "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user)",
-        "ALTER TABLE tique.fences DROP COLUMN settled, DROP COLUMN is_swept",
-        "DROP FUNCTION tique.guest_sweep, tique.guest_forget",
-    )
     # Its failure looks like a connection that was lost: another one may serve.
     questions = 3
     holds_nul = False

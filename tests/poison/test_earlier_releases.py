@@ -1,4 +1,4 @@
-"""P4: databases of releases that took any CHECK, and had it in the cache tables too."""
+"""P4: databases of releases that took any CHECK."""
 
 from __future__ import annotations
 
@@ -33,50 +33,12 @@ def drain(connection):
     session.close()
 
 
-def judge(engine, checks):
-    """Give the cache tables constraints, by hand, as those releases did."""
-    native = engine.native()
-    numbers = dict(
-        native.execute('SELECT table_name, id FROM tique."tables"').fetchall()
-    )
-    for table, columns, condition in checks:
-        cache = f"tique.tique_cache_{numbers[table]}"
-        kept = native.execute(f"SELECT * FROM {cache}").fetchall()
-        native.execute(f"DROP TABLE {cache}")
-        native.execute(
-            f"CREATE TABLE {cache} ({columns}, _cts BIGINT NOT NULL, "
-            f"_deleted BOOLEAN NOT NULL, CHECK ({condition}))"
-        )
-        places = ", ".join("?" * (columns.count(",") + 3))
-        for row in kept:
-            native.execute(f"INSERT INTO {cache} VALUES ({places})", row)
-    engine.close()
-
-
 @pytest.mark.parametrize("is_drained", [False, True])
 def test_a_row_that_was_good_for_a_second(engine, earlier, is_drained):
     earlier.execute(OFFER)
     earlier.execute("CREATE TABLE other (a INTEGER PRIMARY KEY, CHECK (a > 0))")
-    judge(
-        engine,
-        [
-            (
-                "offer",
-                "a INTEGER NOT NULL, until TIMESTAMP",
-                "until > CAST(now() AS TIMESTAMP)",
-            ),
-            ("other", "a INTEGER NOT NULL", "a > 0"),
-        ],
-    )
+    engine.close()
     connection = engine.connect(checkpoint="manual")
-    # Opening takes the constraints away.
-    session = connection._database.engine.session()
-    left = session.execute(
-        "SELECT constraint_column_names FROM duckdb_constraints() WHERE "
-        "schema_name = 'tique' AND table_name LIKE 'tique_cache_%'"
-    ).fetch_all()
-    session.close()
-    assert sorted(left) == [(["_cts"],), (["_cts"],), (["_deleted"],), (["_deleted"],)]
     moment = round(patience(2))
     good = f"CAST(now() AS TIMESTAMP) + INTERVAL {moment} SECONDS"
     connection.execute(f"INSERT INTO offer SELECT 1, {good}")
@@ -139,23 +101,3 @@ def test_many_rows_that_went_bad_can_be_deleted(engine, earlier):
     connection.checkpoint()
     assert connection.execute(count).fetchall() == [(0,)]
     assert connection.status().tables[0].obstacle is None
-
-
-def test_what_the_cache_tables_held_is_there(engine, earlier):
-    """Taking the constraints away takes nothing else."""
-    earlier.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR, CHECK (a > 0))")
-    earlier.execute("INSERT INTO t VALUES (1, 'x'), (2, NULL)")
-    earlier.commit()
-    drain(earlier)
-    native = engine.native()
-    assert native.execute("SELECT count(*) FROM tique.tique_cache_1").fetchall() == [
-        (2,)
-    ]
-    judge(engine, [("t", "a INTEGER NOT NULL, b VARCHAR", "a > 0")])
-    connection = engine.connect()
-    rows = [(1, "x"), (2, None)]
-    assert connection.execute("SELECT * FROM t ORDER BY a").fetchall() == rows
-    with pytest.raises(tique.errors.CheckViolation):
-        connection.execute("INSERT INTO t VALUES (0, 'y')")
-    connection.close()
-    assert engine.native().execute("SELECT * FROM t ORDER BY a").fetchall() == rows

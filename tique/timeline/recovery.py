@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tique import errors
 from tique._log import fields
 from tique_backends.engine import (
-    FORMAT_OF_LARGE_EPOCHS,
+    FORMAT_OF_OWNERS_CODE,
     FORMAT_VERSION,
 )
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
@@ -80,11 +80,8 @@ def prepare(engine: Engine, session: Session) -> bool:
         engine.install(session)
         return True
     found = engine.format_version()
-    if FORMAT_OF_LARGE_EPOCHS <= found < FORMAT_VERSION:
-        # In the former an epoch has 2**40 txids, of which any may be used.
-        is_large = found == FORMAT_OF_LARGE_EPOCHS
-        factor = (1 << 40) // TXIDS_PER_EPOCH if is_large else 1
-        engine.renew_format(session, found, factor)
+    if FORMAT_OF_OWNERS_CODE <= found < FORMAT_VERSION:
+        engine.renew_format(session)
         logger.info(
             "the database was taken from tique's format %d to %d",
             found,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from tique_backends.catalog import histories
 from tique_backends.catalog.foreign_keys import attached, read
-from tique_backends.engine import FORMAT_OF_CACHES_BY_NAME, FORMAT_VERSION
+from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import cache_label, quote
+from tique_backends.names import cache_label
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
@@ -28,17 +28,12 @@ _STAMPS = 2
 """``_cts`` and ``_deleted``, behind the application's columns of a cache table."""
 
 
-def renew(session: Session, found: int, factor: int) -> None:
-    """Make the format ``found`` this one, with so many epochs for one of that format."""
-    if found <= FORMAT_OF_CACHES_BY_NAME:
-        for schema, name, number in session.execute(MANAGED).fetch_all():
-            before, after = f"tique.{quote(f'{schema}.{name}')}", cache_label(number)
-            session.execute(f"ALTER TABLE {before} RENAME TO {quote(after)}")
+def renew(session: Session) -> None:
+    """Make the format before this one."""
     for statement in histories.SCHEMA:
         session.execute(statement)
     session.execute(
-        f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
-        f"epoch = (epoch + 1) * {factor}"
+        f"UPDATE tique.format SET version = {FORMAT_VERSION}, epoch = epoch + 1"
     )
 
 

@@ -53,7 +53,6 @@ from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import difference
 from tique_backends.names import (
-    cache_label,
     cache_name,
     column_list,
     history_name,
@@ -95,14 +94,6 @@ _SCHEMA = (
     "committed_at BIGINT NOT NULL)",
     *histories.SCHEMA,
 )
-
-_JUDGING = """
-SELECT DISTINCT table_name FROM duckdb_constraints()
-WHERE database_name = current_database() AND schema_name = 'tique'
-  AND starts_with(table_name, 'tique_cache_')
-  AND (constraint_type = 'CHECK' OR constraint_type = 'NOT NULL'
-       AND constraint_column_names[1] NOT IN ('_cts', '_deleted'))"""
-"""Cache tables with constraints of the application's, as earlier releases made them."""
 
 
 def _check_catalog(path: str) -> None:
@@ -250,8 +241,8 @@ class DuckDBEngine(Engine[DuckDBSession]):
         session.transact(create)
 
     @override
-    def renew_format(self, session: DuckDBSession, found: int, factor: int) -> None:
-        session.transact(partial(renew, session, found, factor))
+    def renew_format(self, session: DuckDBSession) -> None:
+        session.transact(partial(renew, session))
 
     @override
     def attach_sequencer(self, sequencer: Sequencer) -> bool:
@@ -315,24 +306,6 @@ class DuckDBEngine(Engine[DuckDBSession]):
     def _create_history(self, session: DuckDBSession, table: Table) -> None:
         layout = ", ".join([*version_columns(table), *histories.STAMPS])
         session.execute(f"CREATE TABLE {history_name(table)} ({layout})")
-
-    @override
-    def upgrade(self, session: DuckDBSession) -> None:
-        judging = {name for (name,) in session.execute(_JUDGING).fetch_all()}
-        tables = self.managed_tables(session) if judging else ()
-        for table in tables:
-            if cache_label(table.id) in judging:
-                session.transact(partial(self._free_cache, session, table))
-
-    def _free_cache(self, session: DuckDBSession, table: Table) -> None:
-        """Take the constraints from a cache table, in an engine transaction."""
-        cache = cache_name(table)
-        kept = f"temp.{quote('tique_kept')}"
-        session.execute(f"CREATE OR REPLACE TEMP TABLE tique_kept AS FROM {cache}")
-        session.execute(f"DROP TABLE {cache}")
-        self._create_cache(session, table)
-        session.execute(f"INSERT INTO {cache} FROM {kept}")
-        session.execute(f"DROP TABLE {kept}")
 
     @override
     def replay(self, session: DuckDBSession, table: Table) -> int:

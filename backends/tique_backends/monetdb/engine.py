@@ -227,14 +227,14 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             self._ownership.claimed()
 
     @override
-    def renew_format(self, session: MonetDBSession, found: int, factor: int) -> None:
+    def renew_format(self, session: MonetDBSession) -> None:
         def change() -> None:
             if self.format_version() == FORMAT_VERSION:
                 # Another process was faster.
                 return
             if self.shared is not None:
                 self.shared.expect_nobody(session)
-            renew(session, found, factor)
+            renew(session)
 
         session.transact(change)
 

@@ -113,15 +113,6 @@ _SURROUNDINGS = (
 _BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
 """Collations that sort text by its bytes."""
 
-_FREEING = """
-SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.oid::pg_catalog.regclass, k.conname)
-FROM pg_catalog.pg_constraint AS k
-JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
-JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
-WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
-"""Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
-
 _FOREIGN_KEYS = (
     foreign_keys.CREATION,
     "SELECT tique.guest_deny('tique.foreign_keys')",
@@ -257,7 +248,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self.format_version()
 
     @override
-    def renew_format(self, session: PostgreSQLSession, found: int, factor: int) -> None:
+    def renew_format(self, session: PostgreSQLSession) -> None:
         form = Form.of(self.shared.form)
 
         def change() -> None:
@@ -268,14 +259,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.execute("SELECT FROM tique.format FOR UPDATE").fetch_all()
             if self.format_version() == FORMAT_VERSION:
                 return
-            expect_nobody_of_before(session, found)
-            renew(session, found, factor)
+            expect_nobody_of_before(session)
+            renew(session)
             for statement in (*form.removal, *form.statements, *SCHEMA):
                 session.change(statement)
-            session.change(
-                "ALTER TABLE tique.fences ADD COLUMN IF NOT EXISTS settled XID8, "
-                "ADD COLUMN IF NOT EXISTS is_swept BOOLEAN NOT NULL DEFAULT FALSE"
-            )
             session.change(_BY_TIME)
             session.change(_SCHEMA[-1])
             session.change(guests_script())
@@ -461,8 +448,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def upgrade(self, session: PostgreSQLSession) -> None:
-        for statements in (_FREEING, KEEPING_ATTRIBUTES):
-            _run_all(session, statements)
+        _run_all(session, KEEPING_ATTRIBUTES)
 
     @override
     def find_commit(self, session: PostgreSQLSession, txid: int) -> int | None:

@@ -329,7 +329,7 @@ class GuestEngine(PostgreSQLEngine):
         return GuestSession(self._presence, self.shared)
 
     @override
-    def renew_format(self, session: Session, found: int, factor: int) -> None:
+    def renew_format(self, session: Session) -> None:
         raise EngineError(
             ErrorKind.LOCKED,
             "an older version of tique has written this database: a process of the role "

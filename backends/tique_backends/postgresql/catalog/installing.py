@@ -16,7 +16,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique_backends.catalog.histories import KEEPING_MOMENTS
-from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote, storage_name
 from tique_backends.postgresql.sessions.limits import LIMIT
@@ -131,8 +130,8 @@ def _obstacle(session: Session) -> str | None:
     return None if is_allowed else "only a superuser may make it"
 
 
-def expect_nobody_of_before(session: Session, found: int) -> None:
-    """Refuse if processes use the database that know only the format ``found``.
+def expect_nobody_of_before(session: Session) -> None:
+    """Refuse if processes use the database that know only its format.
 
     Raises
     ------
@@ -141,11 +140,9 @@ def expect_nobody_of_before(session: Session, found: int) -> None:
     """
     # Those that read the format before, and come later, are refused (:data:`SCHEMA`).
     session.execute("LOCK TABLE tique.clients IN EXCLUSIVE MODE")
-    # In the first format an epoch's lock said that its process is there, or of no role.
-    lock = "epoch + 16" if found == FORMAT_OF_LARGE_EPOCHS else LOCK_OF_MARK
     ((others,),) = session.execute(
         f"SELECT count(*) FROM tique.clients AS c JOIN ({ALIVE}) AS a(number, holder) "
-        f"ON number = {lock} AND holder = coalesce(to_json(c)->>'role', holder)"
+        f"ON number = {LOCK_OF_MARK} AND holder = c.role"
     ).fetch_all()
     if others:
         raise EngineError(
