@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -12,7 +13,9 @@ import pytest
 
 from tests.effort import patience
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.monetdb.catalog.introspection import LAYOUTS, USER_TABLES
 from tique_backends.monetdb.errors import UnreadableError, complaint
+from tique_backends.monetdb.names import stage_name
 from tique_backends.names import cache_name
 from tique_backends.records import MISSING, CommitRecord, Versions
 
@@ -349,11 +352,16 @@ def test_a_stage_refuses_what_the_table_would(session, managed, row, kind):
     assert session.append_staged(table, 1) == 0
 
 
-@pytest.mark.parametrize("ending", ["rollback", "failure", "commit"])
-def test_a_rollback_of_a_transaction_that_staged(session, ordered, ending):
+@pytest.mark.parametrize("ending", ["rollback", "failure", "commit", "dropped"])
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "beside others"])
+def test_a_rollback_of_a_transaction_that_staged(
+    session, managed, ordered, ending, others
+):
     """The catalog stays readable, which it does not in MonetDB's own session."""
     fails = "SELECT CAST(name AS INTEGER) FROM sys.tables"
     session.assign("time zone", "INTERVAL '-5:00'")
+    for number in range(others):
+        session.create_stage(managed(f"other{number}", "k INTEGER PRIMARY KEY"))
     session.begin()
     session.create_stage(ordered)
     session.stage(Versions(ordered, ROWS[:1], [1], [False]))
@@ -363,13 +371,29 @@ def test_a_rollback_of_a_transaction_that_staged(session, ordered, ending):
     elif ending == "failure":
         with pytest.raises(EngineError):
             session.execute(fails)
+    elif ending == "dropped":
+        session.drop_temporary(stage_name(ordered))
     session.rollback()
-    assert session.is_lost is (ending != "rollback")
+    assert session.is_lost
     assert ("n",) in session.execute("SELECT name FROM sys.columns").fetch_all()
     zone = session.execute("SELECT current_timezone").fetch_all()
     assert zone == [(timedelta(hours=-5),)]
     session.create_stage(ordered)
     session.drop_stage(ordered)
+
+
+def test_a_rollback_of_another_session_that_staged(session, engine, managed, ordered):
+    """MonetDB takes columns of this session's catalog with it, which are not read."""
+    with closing(engine.session()) as other:
+        other.begin()
+        other.create_stage(ordered)
+        session.create_stage(managed("another", "k INTEGER PRIMARY KEY"))
+        other.rollback()
+    with pytest.raises(EngineError, match="does not match always"):
+        session.execute("SELECT * FROM sys.columns")
+    found = session.execute(USER_TABLES).fetch_all()
+    assert (ordered.schema, ordered.name) in found
+    assert session.execute(LAYOUTS).fetch_all()
 
 
 def test_a_large_append_is_all_or_nothing(session, managed):

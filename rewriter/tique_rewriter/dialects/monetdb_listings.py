@@ -1,14 +1,15 @@
 """MonetDB's relations that list the content of a database, as of release 11.41.
 
 tique's objects are in the schema ``tique``, or are temporary tables (applications have
-none through tique).
+none through tique). A rollback may leave the catalog of temporary tables unreadable, also to
+other sessions: it is not read, and what lists those beside others is read from below.
 """
 
 from __future__ import annotations
 
 _SCHEMAS = "(SELECT s.id FROM sys.schemas AS s WHERE s.name IN ('tique', 'tmp'))"
 _TABLES = (
-    "(SELECT t.id FROM sys.tables AS t "
+    "(SELECT t.id FROM sys._tables AS t "
     f"WHERE NOT t.system AND t.schema_id IN {_SCHEMAS})"
 )
 _PARTS = f"table_id NOT IN {_TABLES}"
@@ -21,14 +22,12 @@ _OWN = "({} UNION ALL {} UNION ALL {})".format(
     _FUNCTIONS[1:-1],
     " UNION ALL ".join(
         f"SELECT o.id FROM sys.{parts} AS o WHERE o.table_id IN {_TABLES}"
-        for parts in ("columns", "keys", "idxs")
+        for parts in ("_columns", "keys", "idxs")
     ),
 )
 _NAMED = "schema_id NOT IN (SELECT s.id FROM sys.schemas AS s WHERE s.name = 'tique')"
 _LISTED = {
     "schemas": "name <> 'tique'",
-    "tables": f"system OR schema_id NOT IN {_SCHEMAS}",
-    "columns": _PARTS,
     "keys": _PARTS,
     "idxs": _PARTS,
     "objects": " AND ".join(
@@ -65,8 +64,19 @@ REFUSED = (
 )
 """Relations that show tique's objects, sessions and statements, or might."""
 
+_KIND = (
+    'CAST(CASE WHEN system THEN "type" + 10 WHEN commit_action = 0 THEN "type" '
+    'ELSE "type" + 20 END AS SMALLINT) AS "type"'
+)
+
 LISTINGS = {
     **{f"sys.{name}": "" for name in _WHOLE.split()},
+    "sys.tables": (
+        f"SELECT id, name, schema_id, query, {_KIND}, system, commit_action, access, "
+        "CASE WHEN NOT system AND commit_action > 0 THEN 1 ELSE 0 END AS temporary "
+        f'FROM sys._tables WHERE "type" <> 2 AND ({_LISTED["_tables"]})'
+    ),
+    "sys.columns": f"SELECT * FROM sys._columns WHERE {_PARTS}",
     **{
         f"sys.{name}": f"SELECT * FROM sys.{name} WHERE {shown}"
         for name, shown in _LISTED.items()

@@ -144,8 +144,8 @@ class SchemaChanges:
         engine = self.engine
         if engine.held and not engine.capabilities.defines_beside_snapshots:
             raise errors.OperationalError(
-                "a transaction of this process reads the past, or a feed: its engine's "
-                "catalog does not stand DDL beside that; end it first",
+                "a transaction of this process reads the past, or a feed: the engine "
+                "refuses DDL beside that; end it first",
                 sqlstate="55006",
             )
 

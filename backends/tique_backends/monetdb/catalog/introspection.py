@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_backends.session import Session
 
+# Of `sys._tables` and `sys._columns`, not of the views above them: what these have beside, a
+# session's temporary tables, may be unreadable (README.md).
+
 _PRIMARY, _UNIQUE, _FOREIGN = 0, 1, 2
 
 USER_TABLES = """
-SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
-WHERE t.type = 0 AND NOT t.system AND t.temporary = 0 AND s.name <> R'tique'
+SELECT s.name, t.name FROM sys._tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
+WHERE t.type = 0 AND NOT t.system AND t.commit_action = 0 AND s.name <> R'tique'
 ORDER BY 1, 2"""
 
 _TABLES = """
 SELECT s.name, t.name, t.id, t.type, k.table_type_name, t.access
-FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
+FROM sys._tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
 JOIN sys.table_types AS k ON k.table_type_id = t.type
-WHERE NOT t.system AND t.temporary = 0 AND s.name <> R'tique'"""
+WHERE NOT t.system AND t.commit_action = 0 AND s.name <> R'tique'"""
 
 _SPELLED = f"""
 SELECT schema_name, table_name FROM ({_TABLES}) AS _t(schema_name, table_name, _1, _2, _3, _4)
@@ -35,7 +38,7 @@ WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2) ORDER BY 
 
 _COLUMNS = """
 SELECT table_id, name, type, type_digits, type_scale, NOT "null", "default"
-FROM sys.columns WHERE table_id IN (SELECT id FROM sys.tables WHERE NOT system)
+FROM sys._columns WHERE table_id IN (SELECT id FROM sys._tables WHERE NOT system)
 ORDER BY table_id, number"""
 
 _KEYS = """
@@ -52,15 +55,15 @@ WHERE f.type = 2"""
 
 _REFERENCING = """
 SELECT DISTINCT s.name, t.name FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
-JOIN sys.tables AS t ON t.id = f.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
-JOIN sys.tables AS p ON p.id = k.table_id JOIN sys.schemas AS q ON q.id = p.schema_id
+JOIN sys._tables AS t ON t.id = f.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
+JOIN sys._tables AS p ON p.id = k.table_id JOIN sys.schemas AS q ON q.id = p.schema_id
 WHERE f.type = 2 AND q.name = $1 AND p.name = $2 ORDER BY 1, 2"""
 
 _FOREIGN_KEYS = """
 SELECT f.id, f.name, s.name, t.name, f."action", o.name, r.name
-FROM sys.keys AS f JOIN sys.tables AS c ON c.id = f.table_id
+FROM sys.keys AS f JOIN sys._tables AS c ON c.id = f.table_id
 JOIN sys.schemas AS d ON d.id = c.schema_id
-JOIN sys.keys AS k ON k.id = f.rkey JOIN sys.tables AS t ON t.id = k.table_id
+JOIN sys.keys AS k ON k.id = f.rkey JOIN sys._tables AS t ON t.id = k.table_id
 JOIN sys.schemas AS s ON s.id = t.schema_id
 JOIN sys.objects AS o ON o.id = f.id
 JOIN sys.objects AS r ON r.id = k.id AND r.nr = o.nr
@@ -78,18 +81,18 @@ _ACTIONS = (
 _TRIGGERS = "SELECT table_id FROM sys.triggers"
 
 _VIEWS = """
-SELECT t.id, s.name, t.name, t.query FROM sys.tables AS t
+SELECT t.id, s.name, t.name, t.query FROM sys._tables AS t
 JOIN sys.schemas AS s ON s.id = t.schema_id
 WHERE t.type = 1 AND NOT t.system AND s.name <> R'tique' ORDER BY t.id"""
 
 _VIEW_COLUMNS = """
-SELECT c.table_id, c.name, c.type, c.type_digits, c.type_scale FROM sys.columns AS c
-JOIN sys.tables AS t ON t.id = c.table_id WHERE t.type = 1 AND NOT t.system
+SELECT c.table_id, c.name, c.type, c.type_digits, c.type_scale FROM sys._columns AS c
+JOIN sys._tables AS t ON t.id = c.table_id WHERE t.type = 1 AND NOT t.system
 ORDER BY c.table_id, c.number"""
 
 LAYOUTS = """
-SELECT t.name, c.name FROM sys.columns AS c
-JOIN sys.tables AS t ON t.id = c.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
+SELECT t.name, c.name FROM sys._columns AS c
+JOIN sys._tables AS t ON t.id = c.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
 WHERE s.name = R'tique' ORDER BY t.id, c.number"""
 """A query for the columns of tique's tables: table and column name, in order."""
 

@@ -25,9 +25,9 @@ SELECT f.name FROM sys.functions AS f JOIN sys.schemas AS s ON s.id = f.schema_i
 WHERE s.name = $1 AND NOT f.system
   AND f.name IN (SELECT o.name FROM sys.functions AS o WHERE o.system)"""
 _RELATIONS = """
-SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
+SELECT s.name, t.name FROM sys._tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
 WHERE s.name IN ($1, $2) AND t.name IN (
-  SELECT o.name FROM sys.tables AS o JOIN sys.schemas AS p ON p.id = o.schema_id
+  SELECT o.name FROM sys._tables AS o JOIN sys.schemas AS p ON p.id = o.schema_id
   WHERE p.name IN ($1, $2) GROUP BY o.name HAVING count(*) > 1)"""
 
 

@@ -331,7 +331,7 @@ class Ownership:
     def _row_exists(connection: Connection) -> bool:
         """Whether there is a row to own; none if tique's schema is not installed."""
         rows = connection.ask(
-            "SELECT 1 FROM sys.tables AS t JOIN sys.schemas AS s "
+            "SELECT 1 FROM sys._tables AS t JOIN sys.schemas AS s "
             "ON s.id = t.schema_id WHERE s.name = R'tique' AND t.name = R'owner'"
         ).rows
         return bool(rows)

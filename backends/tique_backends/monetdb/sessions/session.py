@@ -24,10 +24,9 @@ known: the error surfaces, and the driver looks for the commit record.
 Temporary tables
 ----------------
 A rollback of a transaction that has made a local temporary table leaves the catalog of
-11.41's session unreadable (README.md), unless the table was dropped before it. That is not
-possible after a statement that failed, nor when COMMIT fails. The session goes on with
-another connection then, and says that it :attr:`~MonetDBSession.is_lost`: what the old one
-had, such as other temporary tables, is gone.
+11.41's session unreadable (README.md), also if the table was dropped before it. So the session
+goes on with another connection then, and says that it :attr:`~MonetDBSession.is_lost`: what
+the old one had, such as other temporary tables, is gone.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class MonetDBSession(Session):
         """The schema with which the session began, if it was changed."""
         self._given: dict[str, str] = {}
         """The statements that gave it its settings, by name."""
-        self._made: set[str] = set()
+        self._has_made_temporary = False
         """Temporary tables that the open transaction has made and not dropped."""
         self._stages: set[str] = set()
         """The staging tables that are there."""
@@ -326,7 +325,7 @@ class MonetDBSession(Session):
         try:
             # After a statement that failed MonetDB goes on, but does not commit.
             self._ask(ending)
-            self._made.clear()
+            self._has_made_temporary = False
         except EngineError:
             # MonetDB has rolled back itself, and says so; any other error must not
             # leave a transaction open.
@@ -350,20 +349,15 @@ class MonetDBSession(Session):
     def rollback(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
-            for place in list(self._made):
-                with suppress(EngineError):
-                    self._ask(f"DROP TABLE {place}", wide=self._is_wide)
-                    self._made.remove(place)
-                    self._stages.discard(place)
             # In an aborted transaction the optimizer cannot be changed.
             insist(lambda: self._run("ROLLBACK", wide=self._is_wide))
             self._go_on_readably()
 
     def _go_on_readably(self) -> None:
         """Go on with another connection, if a rollback made this one's catalog unreadable."""
-        if not self._made or not self._connection.is_open:
+        if not self._has_made_temporary or not self._connection.is_open:
             return
-        self._made.clear()
+        self._has_made_temporary = False
         self._stages.clear()
         self._is_another = True
         old = self._connection
@@ -378,17 +372,16 @@ class MonetDBSession(Session):
 
     @override
     def create_temporary(self, place: str, layout: str, condition: str = "") -> None:
+        # Before it: the reply may get lost.
+        self._has_made_temporary = self._has_made_temporary or self._in_transaction
         self._run(
             f"CREATE LOCAL TEMPORARY TABLE {condition}{place.partition('.')[2]} "
             f"({layout}) ON COMMIT PRESERVE ROWS"
         )
-        if self._in_transaction:
-            self._made.add(place)
 
     @override
     def drop_temporary(self, place: str) -> None:
         self._run(f"DROP TABLE IF EXISTS {place}")
-        self._made.discard(place)
 
     @override
     def read_row(
