@@ -627,7 +627,8 @@ def test_it_is_a_transaction_as_any(engine, connection, rows):
 
 
 @pytest.mark.every_engine
-def test_what_is_pruned_before_it_is_read_is_not_restored(engine, monkeypatch):
+@pytest.mark.parametrize("begins", ["before", "after"])
+def test_nothing_is_pruned_before_it_is_restored(engine, monkeypatch, begins):
     connection = engine.connect(checkpoint="manual", history="2 seconds", retention=0.0)
     connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 1)")
@@ -637,15 +638,26 @@ def test_what_is_pruned_before_it_is_read_is_not_restored(engine, monkeypatch):
     connection.commit()
     other = engine.connect()
 
-    def few_rows(*arguments, **options):
+    def prune():
         time.sleep(2.5)
         other.execute("INSERT INTO t VALUES (2, 2)")
         other.commit()
         other.checkpoint()
-        return original(*arguments, **options)
 
-    original = restoring.few_rows
-    monkeypatch.setattr(restoring, "few_rows", few_rows)
+    def differing(*arguments):
+        query = original(*arguments)
+        prune()
+        return query
+
+    original = restoring.differing
+    if begins == "before":
+        # What it reads is that of the moment when it began to.
+        monkeypatch.setattr(restoring, "differing", differing)
+        assert connection.restore("t", version) == 1
+        connection.commit()
+        assert contents(connection) == [(1, 1), (2, 2)]
+        return
+    prune()
     with pytest.raises(tique.OperationalError) as caught:
         connection.restore("t", version)
     assert caught.value.sqlstate == "72000"

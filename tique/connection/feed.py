@@ -24,10 +24,11 @@ from typing_extensions import TypeVar
 
 from tique import errors
 from tique.history import feed
-from tique.history.moments import expect_kept, point_of
+from tique.history.feed import Difference
+from tique.history.moments import point_of
+from tique.query.read.differing import differing
 from tique.query.transaction.transaction import Transaction
 from tique.query.write.restoring import RestoreStatement
-from tique_backends.changes import difference
 from tique_rewriter.plans.past import as_point
 from tique_rewriter.schema import Table
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from tique.connection.connection import Connection
     from tique.connection.execution import Execution
-    from tique.history.feed import Change, Difference
+    from tique.history.feed import Change
     from tique.history.moments import Point
     from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique.rows import RowFactory
@@ -94,16 +95,13 @@ def reading_differences(
     def read(
         transaction: Transaction, table: Table, _since: int, _until: int
     ) -> Iterator[Iterable[tuple[int, Difference[RowT]]]]:
-        session = transaction.session
-        points = [_point(transaction, asked) for asked in (since, until)]
-        for point in points:
-            expect_kept(session, table, point)
         make = factory([column.name for column in table.columns])
-        query = difference(
-            transaction.engine.forms, table, *(point.version for point in points)
+        query, width = differing(transaction, table, since, until), len(table.columns)
+        pieces = feed.fetched(transaction.session.execute(query, wide=True))
+        return (
+            [(0, Difference(*feed.sides(row, width, make))) for row in rows]
+            for rows in pieces
         )
-        rows = feed.fetched(session.execute(query, wide=True))
-        return (feed.as_differences(each, len(table.columns), make) for each in rows)
 
     return read
 
@@ -113,15 +111,7 @@ def restore(
 ) -> int:
     """Bring a table's rows back to what they were; the number of those that were not the same."""
     with execution.guarded():
-        transaction = execution.transaction or execution.begin()
-        if transaction.has_run_ddl:
-            raise errors.NotSupportedError(
-                "a table is not restored in a transaction after its DDL: restore it before"
-            )
-        table = execution.bulk.find(*place)
-        point = _point(transaction, as_of)
-        statement = RestoreStatement(table, point)
-        expect_kept(transaction.session, table, point)
+        statement = RestoreStatement(execution.bulk.find(*place), as_point(as_of))
         return execution.run_in_transaction(statement, (), statement.run).rowcount
 
 
