@@ -10,6 +10,12 @@ but that it is never too large.
 One snapshot of the engine has to show all three tables: a fold moves versions between them.
 A table without a key has no states: its versions are copies that came and went.
 
+What differs between two versions needs no states: the table at a version is a relation, and
+two of these are joined by the key. Only what has an image or a version that is later than the
+earlier one can differ, so both are looked through for these keys alone: of a million rows
+with a thousand changes DuckDB finds these in 0.1 to 0.3 seconds, where a join of the whole
+relations takes 0.6 to 0.9. Without a key it is the copies that came and went between.
+
 A row of a query has whether there was a row and whether there is one now, the columns of the
 one and those of the other.
 """
@@ -30,8 +36,6 @@ from tique_backends.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tique_backends.forms import Forms
     from tique_rewriter.schema import Table
 
@@ -67,19 +71,17 @@ def changes(forms: Forms, table: Table, since: int, until: int) -> str:
     )
 
 
-def difference(
-    forms: Forms, table: Table, relations: Sequence[str], versions: Sequence[int]
-) -> str:
+def difference(forms: Forms, table: Table, *relations: tuple[int, str]) -> str:
     """A query for the rows that differ between two versions, in any order.
 
-    ``relations`` are the table at these, as FROM has it.
+    ``relations`` are these, each with the table at it, as FROM has it.
     """
     numbers, key = range(len(table.columns)), table.primary_key
-    first, last = sorted(versions)
+    first, last = sorted(version for version, _ in relations)
     if table.is_keyless:
         between = f"{_versions(table, first, last)} AS _v WHERE"
         parts = [f"{between} _deleted", f"{between} NOT _deleted"]
-        went, came = parts if first == versions[0] else parts[::-1]
+        went, came = parts if first == relations[0][0] else parts[::-1]
         both = ", ".join(_named(table, side, "") for side in ("_old", "_new"))
         images = forms.images(table)
         return " UNION ALL ".join(
@@ -95,7 +97,7 @@ def difference(
     old, new = (
         f"(SELECT {column_list(table, '_r.')} FROM {changed} AS _k JOIN {relation} AS _r "
         f"ON {key_equality(table, key, '_k.', '_r.')})"
-        for relation in relations
+        for _, relation in relations
     )
     return (
         f"SELECT {forms.has_value(f'_old.{primary}')} AS _was, "

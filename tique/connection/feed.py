@@ -16,7 +16,7 @@ is dropped unread, its connection is, too (:meth:`Execution.abandon`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias
 
@@ -26,9 +26,10 @@ from tique import errors
 from tique.history import feed
 from tique.history.feed import Difference
 from tique.history.moments import point_of
-from tique.query.read.differing import differing
+from tique.query.read.sources import at
 from tique.query.transaction.transaction import Transaction
 from tique.query.write.restoring import RestoreStatement
+from tique_backends.changes import difference
 from tique_rewriter.plans.past import as_point
 from tique_rewriter.schema import Table
 
@@ -57,17 +58,17 @@ Read: TypeAlias = Callable[
 """Checks an interval of versions, and returns what it has, each item with its version."""
 
 
-def reading_changes(factory: RowFactory[RowT]) -> Read[Change[RowT]]:
-    """Return a function that reads changes, with rows of that kind."""
-
-    def read(
-        transaction: Transaction, table: Table, since: int, until: int
-    ) -> Iterator[Iterable[tuple[int, Change[RowT]]]]:
-        make = factory([column.name for column in table.columns])
-        pieces = _pieces(transaction, table, since, until)
-        return (feed.as_changes(piece, len(table.columns), make) for piece in pieces)
-
-    return read
+def read_changes(
+    factory: RowFactory[RowT],
+    transaction: Transaction,
+    table: Table,
+    since: int,
+    until: int,
+) -> Iterator[Iterable[tuple[int, Change[RowT]]]]:
+    """Read changes; ``factory`` is for their rows."""
+    make = factory([column.name for column in table.columns])
+    pieces = _pieces(transaction, table, since, until)
+    return (feed.as_changes(piece, len(table.columns), make) for piece in pieces)
 
 
 def read_batches(
@@ -87,23 +88,24 @@ def _pieces(
     return feed.pieces(transaction.engine, session, table, since, until)
 
 
-def reading_differences(
-    factory: RowFactory[RowT], since: int | datetime, until: int | datetime
-) -> Read[Difference[RowT]]:
-    """Return a function that reads what differs, with rows of that kind."""
-
-    def read(
-        transaction: Transaction, table: Table, _since: int, _until: int
-    ) -> Iterator[Iterable[tuple[int, Difference[RowT]]]]:
-        make = factory([column.name for column in table.columns])
-        query, width = differing(transaction, table, since, until), len(table.columns)
-        pieces = feed.fetched(transaction.session.execute(query, wide=True))
-        return (
-            [(0, Difference(*feed.sides(row, width, make))) for row in rows]
-            for rows in pieces
-        )
-
-    return read
+def read_differences(
+    factory: RowFactory[RowT],
+    asked: Sequence[int | datetime],
+    transaction: Transaction,
+    table: Table,
+    _since: int,
+    _until: int,
+) -> Iterator[Iterable[tuple[int, Difference[RowT]]]]:
+    """Read what differs between the two points that are asked for."""
+    make = factory([column.name for column in table.columns])
+    relations = [at(transaction, table, each) for each in asked]
+    query = difference(transaction.engine.forms, table, *relations)
+    pieces = feed.fetched(transaction.session.execute(query, wide=True))
+    width = len(table.columns)
+    return (
+        [(0, Difference(*feed.sides(row, width, make))) for row in rows]
+        for rows in pieces
+    )
 
 
 def restore(

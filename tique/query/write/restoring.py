@@ -1,7 +1,7 @@
 """Bringing a table's rows back to what they were: a MERGE of a version into the snapshot.
 
 Its query is not made of clauses: it is for what differs between both
-(:mod:`tique.query.read.differing`). All else is as in any MERGE. So what others commit after the
+(:mod:`tique_backends.changes`). All else is as in any MERGE. So what others commit after the
 snapshot to the rows that differ is a conflict, and all else stays.
 """
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.query.read.differing import differing
+from tique.query.read.sources import at
 from tique.query.write.merging import MergeStatement
+from tique_backends.changes import difference
 from tique_rewriter.plans.change_plans import (
     Merge,
     MergeAction,
@@ -65,14 +66,15 @@ class RestoreStatement(MergeStatement):
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[str, Sequence[Any]]:
+        table = self._table
+        then, now = (at(transaction, table, each) for each in (self._as_of, None))
+        differing = difference(transaction.engine.forms, table, then, now)
         # What is there now is the old row.
         items = [
-            f"_{side}_{i}"
-            for side in ("new", "old")
-            for i in range(len(self._table.columns))
+            f"_{side}_{i}" for side in ("new", "old") for i in range(len(table.columns))
         ]
         return (
             "SELECT CASE WHEN NOT _is THEN 3 WHEN _was THEN 1 ELSE 2 END AS _a, "
             f"row_number() OVER () AS _r, {', '.join(items)} "
-            f"FROM ({differing(transaction, self._table, self._as_of)}) AS _d OFFSET 0"
+            f"FROM ({differing}) AS _d OFFSET 0"
         ), ()
