@@ -74,7 +74,7 @@ class RestoreStatement(MergeStatement):
             f"_{side}_{i}" for side in ("new", "old") for i in range(len(table.columns))
         ]
         return (
-            "SELECT CASE WHEN NOT _is THEN 3 WHEN _was THEN 1 ELSE 2 END AS _a, "
-            f"row_number() OVER () AS _r, {', '.join(items)} "
-            f"FROM ({differing}) AS _d OFFSET 0"
+            "SELECT * FROM (SELECT CASE WHEN NOT _is THEN 3 WHEN _was THEN 1 ELSE 2 END "
+            f"AS _a, row_number() OVER () AS _r, {', '.join(items)} "
+            f"FROM ({differing}) AS _d OFFSET 0) AS _w"
         ), ()
