@@ -10,6 +10,12 @@ but that it is never too large.
 One snapshot of the engine has to show all three tables: a fold moves versions between them.
 A table without a key has no states: its versions are copies that came and went.
 
+What differs between two versions needs no states: the table at a version is a relation, and
+two of these are joined by the key. Only what has an image or a version that is later than the
+earlier one can differ, so both are looked through for these keys alone: of a million rows
+with a thousand changes DuckDB finds these in 0.1 to 0.3 seconds, where a join of the whole
+relations takes 0.6 to 0.9. Without a key it is the copies that came and went between.
+
 A row of a query has whether there was a row and whether there is one now, the columns of the
 one and those of the other.
 """
@@ -33,25 +39,21 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_rewriter.schema import Table
 
-_NEVER = 1 << 62
-"""The end of a state that goes on."""
-
 
 def changes(forms: Forms, table: Table, since: int, until: int) -> str:
     """A query for the changes with ``since`` < cts ≤ ``until``, in the order of commits.
 
     A row begins with the cts. Those of one commit are in the order of their keys. Without a
-    key a row has, in the place of all else, how many copies came, and their columns; less than
-    none came if they went.
+    key a row has, before all else, how many copies it stands for.
     """
     if table.is_keyless:
         columns = column_list(table)
         copies = "sum(CASE WHEN _deleted THEN -1 ELSE 1 END)"
         return (
-            f"SELECT _cts, {copies} AS _copies, {columns} "
-            f"FROM {_versions(table, since, until)} AS _v "
+            f"SELECT abs({copies}), _cts, {copies} < 0, {copies} > 0 AS _came, "
+            f"{columns}, {columns} FROM {_versions(table, since, until)} AS _v "
             f"GROUP BY {', '.join(['_cts', columns, *forms.images(table)])} "
-            f"HAVING {copies} <> 0 ORDER BY _cts, _copies"
+            f"HAVING {copies} <> 0 ORDER BY _cts, _came"
         )
     key, columns = key_list(table, table.primary_key), column_list(table)
     window = f"OVER (PARTITION BY {key} ORDER BY _place)"
@@ -62,61 +64,57 @@ def changes(forms: Forms, table: Table, since: int, until: int) -> str:
     return (
         f"SELECT _cts, _was, _there, {', '.join(f'_old_{i}' for i in numbers)}, "
         f"{columns} FROM (SELECT {columns}, _there, {old}, "
-        f"lag(_there) {window} AS _was, {_beginning(window)} AS _cts "
+        f"lag(_there) {window} AS _was, coalesce(_cts, lag(_until) {window}) AS _cts "
         f"FROM {_states(forms, table, since, until)} AS _s) AS _c "
         f"WHERE _cts > {since} AND _cts <= {until} AND (_was OR _there) "
         f"ORDER BY _cts, {key}"
     )
 
 
-def difference(forms: Forms, table: Table, since: int, until: int) -> str:
-    """A query for the rows that differ between two versions, in any order."""
-    numbers = range(len(table.columns))
+def difference(forms: Forms, table: Table, *relations: tuple[int, str]) -> str:
+    """A query for the rows that differ between two versions, in any order.
+
+    ``relations`` are these, each with the table at it, as FROM has it.
+    """
+    numbers, key = range(len(table.columns)), table.primary_key
+    first, last = sorted(version for version, _ in relations)
     if table.is_keyless:
-        versions = _versions(table, since, until)
-        went = f"{versions} AS _w WHERE _deleted"
-        came = f"{versions} AS _w WHERE NOT _deleted"
+        between = f"{_versions(table, first, last)} AS _v WHERE"
+        parts = [f"{between} _deleted", f"{between} NOT _deleted"]
+        went, came = parts if first == relations[0][0] else parts[::-1]
+        both = ", ".join(_named(table, side, "") for side in ("_old", "_new"))
         images = forms.images(table)
-        both = ", ".join(
-            f"{key_list(table, [i])} AS {side}_{i}"
-            for side in ("_old", "_new")
-            for i in numbers
-        )
         return " UNION ALL ".join(
-            f"SELECT {was} AS _was, {there} AS _is, {both} "
+            f"SELECT {was} AS _was, NOT {was} AS _is, {both} "
             f"FROM ({differing(table, some, others, images)}) AS _d"
-            for was, there, some, others in (
-                ("TRUE", "FALSE", went, came),
-                ("FALSE", "TRUE", came, went),
-            )
+            for was, some, others in (("TRUE", went, came), ("FALSE", came, went))
         )
-    key = key_list(table, table.primary_key)
-    columns = [quote(column.name) for column in table.columns]
-    window = f"OVER (PARTITION BY {key} ORDER BY _place)"
-    begins, ends = _beginning(window), f"coalesce(_until, lead(_place) {window})"
-    lives = (
-        f"SELECT {column_list(table)}, _there, coalesce({begins}, 0) AS _begins, "
-        f"coalesce({ends}, {_NEVER}) AS _ends "
-        f"FROM {_states(forms, table, since, until)} AS _s"
+    names, primary = key_list(table, key), key_list(table, key[:1])
+    changed = (
+        f"(SELECT {names} FROM {history_name(table)} WHERE _until > {first} "
+        f"UNION SELECT {names} FROM {cache_name(table)} WHERE _cts > {first})"
     )
-    same = forms.same_rows(table, numbers, "_o.", "_n.")
-    items = [f"_o.{name} AS _old_{i}" for i, name in enumerate(columns)]
-    items += [f"_n.{name} AS _new_{i}" for i, name in enumerate(columns)]
+    old, new = (
+        f"(SELECT {column_list(table, '_r.')} FROM {changed} AS _k JOIN {relation} AS _r "
+        f"ON {key_equality(table, key, '_k.', '_r.')})"
+        for _, relation in relations
+    )
     return (
-        forms.once("_lives", [*columns, "_there", "_begins", "_ends"], lives)
-        + f" SELECT _o._there AS _was, _n._there AS _is, {', '.join(items)} "
-        f"FROM _lives AS _o JOIN _lives AS _n "
-        f"ON {key_equality(table, table.primary_key, '_o.', '_n.')} "
-        f"WHERE _o._begins <= {since} AND _o._ends > {since} AND _o._ends <= {until} "
-        f"AND _n._begins <= {until} AND _n._ends > {until} "
-        f"AND (_o._there <> _n._there OR _n._there "
-        f"AND CASE WHEN {same} THEN FALSE ELSE TRUE END)"
+        f"SELECT {forms.has_value(f'_old.{primary}')} AS _was, "
+        f"{forms.has_value(f'_new.{primary}')} AS _is, "
+        f"{_named(table, '_old', '_old.')}, {_named(table, '_new', '_new.')} "
+        f"FROM {old} AS _old FULL JOIN {new} AS _new "
+        f"ON {key_equality(table, key, '_old.', '_new.')} WHERE CASE WHEN "
+        f"{forms.same_rows(table, numbers, '_old.', '_new.')} THEN FALSE ELSE TRUE END"
     )
 
 
-def _beginning(window: str) -> str:
-    """The version that a state begins with; NULL of the first, if it is no recent one."""
-    return f"coalesce(_cts, lag(_until) {window})"
+def _named(table: Table, side: str, prefix: str) -> str:
+    """The columns of one side, with their names in the result."""
+    return ", ".join(
+        f"{prefix}{quote(column.name)} AS {side}_{i}"
+        for i, column in enumerate(table.columns)
+    )
 
 
 def _states(forms: Forms, table: Table, since: int, until: int) -> str:

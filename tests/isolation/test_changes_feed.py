@@ -627,7 +627,8 @@ def test_it_is_a_transaction_as_any(engine, connection, rows):
 
 
 @pytest.mark.every_engine
-def test_what_is_pruned_before_it_is_read_is_not_restored(engine, monkeypatch):
+@pytest.mark.parametrize("begins", ["before", "after"])
+def test_nothing_is_pruned_before_it_is_restored(engine, monkeypatch, begins):
     connection = engine.connect(checkpoint="manual", history="2 seconds", retention=0.0)
     connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 1)")
@@ -637,15 +638,25 @@ def test_what_is_pruned_before_it_is_read_is_not_restored(engine, monkeypatch):
     connection.commit()
     other = engine.connect()
 
-    def few_rows(*arguments, **options):
+    def prune():
         time.sleep(2.5)
         other.execute("INSERT INTO t VALUES (2, 2)")
         other.commit()
         other.checkpoint()
-        return original(*arguments, **options)
 
-    original = restoring.few_rows
-    monkeypatch.setattr(restoring, "few_rows", few_rows)
+    def difference(*arguments):
+        prune()
+        return original(*arguments)
+
+    original = restoring.difference
+    if begins == "before":
+        # What it reads is that of the moment when it began to.
+        monkeypatch.setattr(restoring, "difference", difference)
+        assert connection.restore("t", version) == 1
+        connection.commit()
+        assert contents(connection) == [(1, 1), (2, 2)]
+        return
+    prune()
     with pytest.raises(tique.OperationalError) as caught:
         connection.restore("t", version)
     assert caught.value.sqlstate == "72000"
@@ -668,6 +679,48 @@ def test_restoring_in_a_transaction_that_the_engine_keeps(engine, connection):
     connection.commit()
     assert contents(connection) == before
     assert len(list(connection.changes("t", since=begin))) == 5 + 2 * len(before)
+
+
+@pytest.mark.every_engine
+def test_rows_that_reference_a_key_follow_what_is_restored(engine, connection):
+    connection.execute("CREATE TABLE p (id INTEGER PRIMARY KEY, code INTEGER UNIQUE)")
+    connection.execute(
+        "CREATE TABLE c (id INTEGER PRIMARY KEY, code INTEGER REFERENCES p (code) "
+        "ON UPDATE CASCADE ON DELETE CASCADE)"
+    )
+    connection.execute("INSERT INTO p VALUES (1, 10), (2, 20)")
+    connection.execute("INSERT INTO c VALUES (1, 10), (2, 20)")
+    connection.commit()
+    version = newest(connection)
+    connection.execute("UPDATE p SET code = 11 WHERE id = 1")
+    connection.execute("INSERT INTO p VALUES (3, 30)")
+    connection.execute("INSERT INTO c VALUES (3, 30)")
+    connection.commit()
+    assert contents(connection, "c") == [(1, 11), (2, 20), (3, 30)]
+    assert connection.restore("p", version) == 2
+    connection.commit()
+    assert contents(connection, "p") == [(1, 10), (2, 20)]
+    assert contents(connection, "c") == [(1, 10), (2, 20)]
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_what_differs_the_other_way_round(engine, key):
+    connection = engine.connect(checkpoint="manual", history=TWO_HOURS)
+    connection.execute(f"CREATE TABLE r (a INTEGER {key}, v INTEGER)")
+    connection.execute("INSERT INTO r VALUES (1, 1), (2, 2)")
+    connection.commit()
+    version = newest(connection)
+    connection.execute("DELETE FROM r WHERE a = 1")
+    connection.execute("INSERT INTO r VALUES (3, NULL)")
+    connection.commit()
+    there, back = (
+        sorted(connection.differences("r", *points), key=repr)
+        for points in ((version, version + 1), (version + 1, version))
+    )
+    assert there == [("delete", (1, 1), None), ("insert", None, (3, None))]
+    assert back == [("delete", (3, None), None), ("insert", None, (1, 1))]
+    assert list(connection.differences("r", version, version)) == []
 
 
 def test_restoring_after_ddl_is_refused(connection):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from typing_extensions import TypeVar
@@ -22,8 +23,8 @@ from tique.connection.execution import Execution, checked_timeout
 from tique.connection.feed import (
     Feed,
     read_batches,
-    reading_changes,
-    reading_differences,
+    read_changes,
+    read_differences,
     restore,
 )
 from tique.connection.server_cursor import ServerCursor
@@ -462,7 +463,7 @@ class Connection(Generic[RowT]):
             If its history does not have every change since then (SQLSTATE 72000); the message
             has the first version since which it has.
         """
-        read = reading_changes(self.row_factory)
+        read = partial(read_changes, self.row_factory)
         return self._feed((schema, table), since, until, read, follow, timeout)
 
     def changes_arrow(
@@ -527,7 +528,7 @@ class Connection(Generic[RowT]):
         OperationalError
             If its history does not have one of the versions (SQLSTATE 72000).
         """
-        read = reading_differences(self.row_factory, since, until)
+        read = partial(read_differences, self.row_factory, (since, until))
         return self._feed((schema, table), since, until, read)
 
     def restore(

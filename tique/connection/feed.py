@@ -16,7 +16,7 @@ is dropped unread, its connection is, too (:meth:`Execution.abandon`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias
 
@@ -24,7 +24,9 @@ from typing_extensions import TypeVar
 
 from tique import errors
 from tique.history import feed
-from tique.history.moments import expect_kept, point_of
+from tique.history.feed import Difference
+from tique.history.moments import point_of
+from tique.query.read.sources import at
 from tique.query.transaction.transaction import Transaction
 from tique.query.write.restoring import RestoreStatement
 from tique_backends.changes import difference
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from tique.connection.connection import Connection
     from tique.connection.execution import Execution
-    from tique.history.feed import Change, Difference
+    from tique.history.feed import Change
     from tique.history.moments import Point
     from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique.rows import RowFactory
@@ -56,17 +58,17 @@ Read: TypeAlias = Callable[
 """Checks an interval of versions, and returns what it has, each item with its version."""
 
 
-def reading_changes(factory: RowFactory[RowT]) -> Read[Change[RowT]]:
-    """Return a function that reads changes, with rows of that kind."""
-
-    def read(
-        transaction: Transaction, table: Table, since: int, until: int
-    ) -> Iterator[Iterable[tuple[int, Change[RowT]]]]:
-        make = factory([column.name for column in table.columns])
-        pieces = _pieces(transaction, table, since, until)
-        return (feed.as_changes(piece, len(table.columns), make) for piece in pieces)
-
-    return read
+def read_changes(
+    factory: RowFactory[RowT],
+    transaction: Transaction,
+    table: Table,
+    since: int,
+    until: int,
+) -> Iterator[Iterable[tuple[int, Change[RowT]]]]:
+    """Read changes; ``factory`` is for their rows."""
+    make = factory([column.name for column in table.columns])
+    pieces = _pieces(transaction, table, since, until)
+    return (feed.as_changes(piece, len(table.columns), make) for piece in pieces)
 
 
 def read_batches(
@@ -86,26 +88,24 @@ def _pieces(
     return feed.pieces(transaction.engine, session, table, since, until)
 
 
-def reading_differences(
-    factory: RowFactory[RowT], since: int | datetime, until: int | datetime
-) -> Read[Difference[RowT]]:
-    """Return a function that reads what differs, with rows of that kind."""
-
-    def read(
-        transaction: Transaction, table: Table, _since: int, _until: int
-    ) -> Iterator[Iterable[tuple[int, Difference[RowT]]]]:
-        session = transaction.session
-        points = [_point(transaction, asked) for asked in (since, until)]
-        for point in points:
-            expect_kept(session, table, point)
-        make = factory([column.name for column in table.columns])
-        query = difference(
-            transaction.engine.forms, table, *(point.version for point in points)
-        )
-        rows = feed.fetched(session.execute(query, wide=True))
-        return (feed.as_differences(each, len(table.columns), make) for each in rows)
-
-    return read
+def read_differences(
+    factory: RowFactory[RowT],
+    asked: Sequence[int | datetime],
+    transaction: Transaction,
+    table: Table,
+    _since: int,
+    _until: int,
+) -> Iterator[Iterable[tuple[int, Difference[RowT]]]]:
+    """Read what differs between the two points that are asked for."""
+    make = factory([column.name for column in table.columns])
+    relations = [at(transaction, table, each) for each in asked]
+    query = difference(transaction.engine.forms, table, *relations)
+    pieces = feed.fetched(transaction.session.execute(query, wide=True))
+    width = len(table.columns)
+    return (
+        [(0, Difference(*feed.sides(row, width, make))) for row in rows]
+        for rows in pieces
+    )
 
 
 def restore(
@@ -113,15 +113,7 @@ def restore(
 ) -> int:
     """Bring a table's rows back to what they were; the number of those that were not the same."""
     with execution.guarded():
-        transaction = execution.transaction or execution.begin()
-        if transaction.has_run_ddl:
-            raise errors.NotSupportedError(
-                "a table is not restored in a transaction after its DDL: restore it before"
-            )
-        table = execution.bulk.find(*place)
-        point = _point(transaction, as_of)
-        statement = RestoreStatement(table, point)
-        expect_kept(transaction.session, table, point)
+        statement = RestoreStatement(execution.bulk.find(*place), as_point(as_of))
         return execution.run_in_transaction(statement, (), statement.run).rowcount
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from typing_extensions import TypeVar
@@ -127,15 +126,10 @@ def pieces(
         commits = {cts: (txid, at) for cts, txid, at in page}
         query = changes.changes(engine.forms, table, since, last)
         result = session.execute(query, wide=True)
-        columns = list(result.columns)
-        if table.is_keyless:
-            # A number stands in the place of two signs.
-            columns[1:2] = columns[1:2] * 2
-            columns += columns[3:]
         for rows in fetched(result):
             if table.is_keyless:
-                rows = [copy for row in rows for copy in _copies(row)]
-            yield Piece(columns, rows, commits)
+                rows = [row[1:] for row in rows for _ in range(row[0])]
+            yield Piece(result.columns[table.is_keyless :], rows, commits)
         since = last
 
 
@@ -145,12 +139,6 @@ def fetched(result: Result) -> Iterator[list[Row]]:
         yield rows
 
 
-def _copies(row: Row) -> Iterator[Row]:
-    """One row for each copy that came or went."""
-    cts, copies, *values = row
-    return repeat((cts, copies < 0, copies > 0, *values, *values), abs(copies))
-
-
 def operation(was: bool, there: bool) -> str:
     """The operation after which there is a row, and before which there was one."""
     if not was:
@@ -158,40 +146,31 @@ def operation(was: bool, there: bool) -> str:
     return "update" if there else "delete"
 
 
-def as_changes(
-    piece: Piece, width: int, make: Callable[[Row], RowT]
-) -> Iterator[tuple[int, Change[RowT]]]:
-    """The changes of a piece, each with its version.
+def sides(
+    row: Row, width: int, make: Callable[[Row], RowT]
+) -> tuple[str, RowT | None, RowT | None]:
+    """The operation, the old and the new row, of whether there was one and is one, and both.
 
     The table has ``width`` columns, and ``make`` makes its rows.
     """
-    middle = 3 + width
+    was, there = row[:2]
+    old, new = row[2 : 2 + width], row[2 + width :]
+    return (
+        operation(was, there),
+        make(old) if was else None,
+        make(new) if there else None,
+    )
+
+
+def as_changes(
+    piece: Piece, width: int, make: Callable[[Row], RowT]
+) -> Iterator[tuple[int, Change[RowT]]]:
+    """The changes of a piece, each with its version; as :func:`sides`."""
     for row in piece.rows:
-        version, was, there = row[:3]
+        version = row[0]
         txid, at = piece.commits[version]
-        yield (
-            version,
-            Change(
-                version,
-                txid,
-                _EPOCH + timedelta(microseconds=at),
-                operation(was, there),
-                make(row[3:middle]) if was else None,
-                make(row[middle:]) if there else None,
-            ),
-        )
-
-
-def as_differences(
-    rows: Sequence[Row], width: int, make: Callable[[Row], RowT]
-) -> Iterator[tuple[int, Difference[RowT]]]:
-    """The differences of rows of :func:`tique_backends.changes.difference`."""
-    middle = 2 + width
-    for row in rows:
-        was, there = row[:2]
-        old = make(row[2:middle]) if was else None
-        new = make(row[middle:]) if there else None
-        yield 0, Difference(operation(was, there), old, new)
+        time = _EPOCH + timedelta(microseconds=at)
+        yield version, Change(version, txid, time, *sides(row[1:], width, make))
 
 
 def as_batch(

@@ -30,9 +30,12 @@ from tique.store.rows import lacks
 from tique_backends.forms import together
 from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.local.values import key_coercer
+from tique_rewriter.plans.past import Past
 from tique_rewriter.plans.plan import ROW_NUMBER, Literal, Operand, Reference
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tique.history.moments import Point
     from tique.query.transaction.transaction import Transaction
     from tique.store.rows import Key
@@ -442,6 +445,22 @@ class Source:
             appended=appended,
             flat=not writes and versions.is_flat,
         )
+
+
+def at(
+    transaction: Transaction, table: Table, asked: int | datetime | None
+) -> tuple[int, str]:
+    """A table at a version, or in the snapshot (None): that version, and the relation.
+
+    Generated columns are not in it.
+    """
+    past = None if asked is None else Past(Literal(asked))
+    source = Source(
+        Reference(table, "", {}, frozenset(range(len(table.columns))), past=past)
+    )
+    point = source.point(transaction, ())
+    version = transaction.sts if point is None else point.version
+    return version, source.text(transaction, ())
 
 
 def _bound_values(

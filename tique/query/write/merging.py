@@ -74,6 +74,10 @@ class MergeStatement(WritingStatement):
             if clause.action is MergeAction.UPDATE
             for i, _ in clause.assignments
         }
+        self._moves_keys = any(
+            not key.isdisjoint(self._updated) for key in map(set, table.referenced)
+        )
+        """Whether it may update keys that are referenced."""
 
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
@@ -116,10 +120,8 @@ class MergeStatement(WritingStatement):
         numbers: dict[MergeAction, list[int]] = {action: [] for action in MergeAction}
         for number, clause in enumerate(clauses, 1):
             numbers[clause.action].append(number)
-        moved = any(
-            not key.isdisjoint(self._updated) for key in map(set, table.referenced)
-        )
-        if self._joined is not None or (moved and numbers[MergeAction.DELETE]):
+        deletes = numbers[MergeAction.DELETE]
+        if self._joined is not None or (self._moves_keys and deletes):
             raise not_held(
                 f"MERGE into {table.qualified_name} with RETURNING, or which deletes rows "
                 "and changes keys that are referenced,",
@@ -129,9 +131,7 @@ class MergeStatement(WritingStatement):
         query, bound = self.query(transaction, parameters)
         inserts = numbers[MergeAction.INSERT]
         query = self._each_once(transaction, query, bound, inserts)
-        staging = Staging(
-            query, numbers[MergeAction.UPDATE], numbers[MergeAction.DELETE], inserts
-        )
+        staging = Staging(query, numbers[MergeAction.UPDATE], deletes, inserts)
         return stage_computed(
             transaction, table, staging, bound, self._changed, self._updated
         )

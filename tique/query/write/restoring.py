@@ -1,101 +1,80 @@
-"""Bringing a table's rows back to what they were.
+"""Bringing a table's rows back to what they were: a MERGE of a version into the snapshot.
 
-What differs is one query, which the engine computes from the history table, the cache table and
-the storage of the keys concerned (:mod:`tique_backends.changes`). Its rows are written as those of MERGE are:
-they are checked, and certified against other transactions.
-
-Argument
---------
-*The snapshot's rows become the version's.* The query is one statement of the engine, and the
-transaction's snapshot is registered or held: whatever is folded before it or beside it, it finds
-every version up to the snapshot, once. What others commit after the snapshot to the
-rows that differ is a conflict, and all else stays.
-
-*Nothing is pruned before it is read.* Pruning goes by the same clock: what it has taken from
-before the query is refused by a look at the clock after it.
+Its query is not made of clauses: it is for what differs between both
+(:mod:`tique_backends.changes`). All else is as in any MERGE. So what others commit after the
+snapshot to the rows that differ is a conflict, and all else stays.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from tique import errors
-from tique.history.moments import expect_kept, now_of
-from tique.query.write.changes import (
-    Staging,
-    Written,
-    few_rows,
-    stage_computed,
-    write_changes,
-)
-from tique.query.write.writing import WritingStatement
+from tique.query.read.sources import at
+from tique.query.write.merging import MergeStatement
 from tique_backends.changes import difference
-from tique_rewriter.kinds.change.truncate import deletion
+from tique_rewriter.plans.change_plans import (
+    Merge,
+    MergeAction,
+    MergeClause,
+    MergeKind,
+)
+from tique_rewriter.plans.plan import Expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from tique.history.moments import Point
+    from tique.query.base import Outcome
     from tique.query.transaction.transaction import Transaction
-    from tique.query.write.changes import Change
-    from tique_backends.records import Row
+    from tique.query.write.changes import Written
     from tique_rewriter.schema import Table
 
-_UPDATE, _DELETE, _INSERT = 1, 2, 3
 
-
-class RestoreStatement(WritingStatement):
+class RestoreStatement(MergeStatement):
     """Bringing a table's rows back to what they were at a version."""
 
-    privileges = ("INSERT", "UPDATE", "DELETE")
-
-    def __init__(self, table: Table, point: Point) -> None:
-        super().__init__(deletion(table), None)
-        self._point = point
+    def __init__(self, table: Table, as_of: int | datetime) -> None:
+        every = [(i, Expression(())) for i in range(len(table.columns))]
+        others = [each for each in every if each[0] not in table.primary_key]
+        clauses = (
+            MergeClause(MergeKind.MATCHED, (), MergeAction.UPDATE, tuple(others)),
+            MergeClause(MergeKind.BY_SOURCE, (), MergeAction.DELETE, ()),
+            MergeClause(MergeKind.BY_TARGET, (), MergeAction.INSERT, tuple(every)),
+        )
+        super().__init__(Merge(0, (), table, (), (), "", (), "", (), clauses))
+        self._as_of = as_of
 
     @override
-    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
-        written = self._write_differences(transaction)
-        session = transaction.session
-        now = now_of(transaction.engine, session)
-        expect_kept(session, self._table, replace(self._point, now=now))
-        return written
-
-    def _write_differences(self, transaction: Transaction) -> Written:
-        table, sts = self._table, transaction.sts
-        if transaction.writes.get(table.id):
+    def _apply(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[Written, Outcome | None]:
+        if transaction.writes.get(self._table.id):
             raise errors.ProgrammingError(
-                f"{table.qualified_name} cannot be restored in a transaction that has "
-                "changed it: commit or roll back first",
+                f"{self._table.qualified_name} cannot be restored in a transaction that "
+                "has changed it: commit or roll back first",
                 sqlstate="25001",
             )
-        writes = transaction.writes_to(table)
-        transaction.see_table(table)
-        transaction.versions(table).drain(transaction.session, sts)
-        differing = difference(
-            transaction.engine.forms, table, self._point.version, sts
-        )
-        width = len(table.columns)
+        if self._moves_keys:
+            return super()._apply(transaction, parameters)
+        # The rows may be many, and memory knows none of those that are missing.
+        return self._stage(transaction, parameters), None
+
+    @override
+    def query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, Sequence[Any]]:
+        table = self._table
+        then, now = (at(transaction, table, each) for each in (self._as_of, None))
+        differing = difference(transaction.engine.forms, table, then, now)
         # What is there now is the old row.
-        items = [f"_{side}_{i}" for side in ("new", "old") for i in range(width)]
-        query = (
-            f"SELECT CASE WHEN NOT _is THEN {_INSERT} WHEN _was THEN {_UPDATE} "
-            f"ELSE {_DELETE} END AS _a, {', '.join(items)} FROM ({differing}) AS _d"
-        )
-        if transaction.catalog.buffers(table):
-            rows = few_rows(transaction, table, query, (), wide=True)
-            changes = [_change(row, width) for row in rows or ()]
-            if rows is not None and all(map(self._are_exact, changes)):
-                return write_changes(transaction, table, changes, range(width))
-        writes.switch_to_stage(transaction.session)
-        staging = Staging(query, [_UPDATE], [_DELETE], [_INSERT])
-        updated = frozenset(range(width)).difference(table.primary_key)
-        return stage_computed(transaction, table, staging, (), range(width), updated)
-
-
-def _change(row: Row, width: int) -> Change:
-    action, old, new = row[0], row[1 : width + 1], row[width + 1 :]
-    return None if action == _INSERT else old, None if action == _DELETE else new
+        items = [
+            f"_{side}_{i}" for side in ("new", "old") for i in range(len(table.columns))
+        ]
+        return (
+            "SELECT * FROM (SELECT CASE WHEN NOT _is THEN 3 WHEN _was THEN 1 ELSE 2 END "
+            f"AS _a, row_number() OVER () AS _r, {', '.join(items)} "
+            f"FROM ({differing}) AS _d OFFSET 0) AS _w"
+        ), ()
