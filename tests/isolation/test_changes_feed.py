@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import tique
-from tests.effort import effort
+from tests.effort import effort, patience
 from tique.history import feed as feeds
 from tique.query.write import restoring
 from tique_backends.names import history_name
@@ -113,10 +113,20 @@ def write(connection, chance, table="t"):
 
 
 def run_beside(engine, connection, chance, seconds, table="t"):
-    """Write by several threads, fold at random moments; what readers saw, by version."""
-    until = time.monotonic() + seconds
+    """Write by several threads, fold at random moments; what readers saw, by version.
+
+    A machine that is busy has some more time for a few commits.
+    """
+    began = time.monotonic()
+    first = newest(connection)
     seen = {}
     failures = []
+
+    def is_enough():
+        elapsed = time.monotonic() - began
+        return elapsed > seconds and (
+            max(list(seen), default=0) > first + 40 or elapsed > patience(seconds + 20)
+        )
 
     def loop(step):
         mine = random.Random(chance.random())
@@ -124,7 +134,7 @@ def run_beside(engine, connection, chance, seconds, table="t"):
 
         def run():
             try:
-                while time.monotonic() < until:
+                while not is_enough():
                     step(opened, mine)
             except BaseException as error:
                 failures.append(error)
