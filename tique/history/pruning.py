@@ -55,7 +55,8 @@ class Pruning:
             return 0
         engine, pruned = self._engine, 0
         now, known = histories.newest(session), histories.read(session)
-        moments = histories.last_of_hours(session)
+        terms = [Retention.parse(history.retention).first for history in known.values()]
+        moments = histories.last_of_hours(session, now - min(terms, default=0) * 10**6)
         longest = 0
         for table in tables:
             history = known.get(table.id)

@@ -103,6 +103,12 @@ _SCHEMA = (
 _TIDY = " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)"
 """Cache tables are filled and emptied all the time, however large they are."""
 
+_LATE = 60_000_000
+"""Microseconds by which a commit may seem older than one before it.
+
+If the clock was put back by more, its record is kept until another process prunes.
+"""
+
 _SURROUNDINGS = (
     "SELECT datcollate, current_schemas(FALSE)::TEXT[], datname::TEXT "
     "FROM pg_catalog.pg_database "
@@ -121,6 +127,17 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
 WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
 """Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
+
+_BY_STAMP = """
+SELECT format('CREATE INDEX ON %s (_cts)', c.oid::pg_catalog.regclass)
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
+WHERE n.nspname = 'tique' AND pg_has_role(c.relowner, 'USAGE') AND NOT EXISTS (
+  SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a
+  ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+  WHERE i.indrelid = c.oid AND a.attname = '_cts')"""
+"""Statements that give earlier releases' cache tables the index that they lack."""
 
 _FOREIGN_KEYS = (
     foreign_keys.CREATION,
@@ -180,6 +197,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self._presence = presence
         self._volatility = Volatility(presence)
         self.shared: PostgreSQLSequencer = self._client()
+        self._pruned = self._forgotten = 0
         ((collation, self.search_path, self.database),) = self._presence.ask(
             _SURROUNDINGS
         )
@@ -401,9 +419,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         stamps = ("_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL")
         self._create_alike(session, table, cache, stamps, _TIDY)
         if not table.is_keyless:
-            session.execute(
-                f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"
-            )
+            session.execute(f"CREATE INDEX ON {cache} ({self._key_and(table, '_cts')})")
+        session.execute(f"CREATE INDEX ON {cache} (_cts)")
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [table.id, table.schema, table.name],
@@ -443,10 +460,16 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 )
         session.execute(f"CREATE INDEX ON {name} USING brin (_until)")
         if key:
-            # Not every index that has room for a key has room for more.
-            is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
-            until = "" if is_tight else ", _until"
-            session.execute(f"CREATE INDEX ON {name} ({key_list(table, key)}{until})")
+            session.execute(
+                f"CREATE INDEX ON {name} ({self._key_and(table, '_until')})"
+            )
+
+    def _key_and(self, table: Table, stamp: str) -> str:
+        """The columns of an index by key, and by a stamp if there is room for that."""
+        key = table.primary_key
+        # Not every index that has room for a key has room for more.
+        is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
+        return key_list(table, key) + ("" if is_tight else f", {stamp}")
 
     @override
     def _take_history(
@@ -461,7 +484,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def upgrade(self, session: PostgreSQLSession) -> None:
-        for statements in (_FREEING, KEEPING_ATTRIBUTES):
+        for statements in (_FREEING, _BY_STAMP, KEEPING_ATTRIBUTES):
             _run_all(session, statements)
 
     @override
@@ -530,7 +553,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     ) -> None:
         fresh = self.shared.aside.fresh()
 
-        def prune() -> None:
+        def prune() -> int:
             for part in fresh:
                 # No other process can find these parts once they are pruned from the
                 # log.
@@ -539,29 +562,33 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                     [part.cts, part.table_id or 0, part.reason],
                 )
             session.change(
-                "WITH _gone AS (DELETE FROM tique.log WHERE cts <= $1 "
+                "WITH _gone AS (DELETE FROM tique.log WHERE cts > $1 AND cts <= $2 "
                 "RETURNING cts, txid, committed_at) "
                 "INSERT INTO tique.outcomes SELECT * FROM _gone "
                 "WHERE cts NOT IN (SELECT cts FROM tique.fences)",
-                [until],
+                [self._pruned, until],
             )
             # The newest outcome stays: it is where the next cts starts.
-            ((forgotten,),) = session.execute(
-                "WITH _old AS (DELETE FROM tique.outcomes "
-                f"WHERE committed_at < {NOW} - CAST($1 AS BIGINT) "
+            ((forgotten, latest),) = session.execute(
+                "WITH _old AS (DELETE FROM tique.outcomes WHERE committed_at >= $1 "
+                f"AND committed_at < {NOW} - CAST($2 AS BIGINT) "
                 "AND cts < (SELECT max(cts) FROM tique.outcomes) "
                 "RETURNING cts, txid, committed_at), "
                 f"_kept AS ({histories.KEEPING_MOMENTS.format(commits='TABLE _old')}) "
-                "SELECT coalesce(max(txid), 0) FROM _old",
-                [int(retention * 1e6)],
+                "SELECT coalesce(max(txid), 0), coalesce(max(committed_at), 0) FROM _old",
+                [self._forgotten - _LATE, int(retention * 1e6)],
             ).fetch_all()
             if forgotten:
                 session.change(
                     "UPDATE tique.format SET forgotten = $1 WHERE forgotten < $1",
                     [forgotten],
                 )
+            return int(latest)
 
-        session.transact(prune)
+        # What this process has deleted before is not looked for again, since an open snapshot
+        # may keep it.
+        self._forgotten = max(session.transact(prune), self._forgotten)
+        self._pruned = max(until, self._pruned)
 
     @override
     def close(self) -> None:
