@@ -21,6 +21,9 @@ COMMITS = 5
 MOST = 16
 """Blocks that a scan may look at: those of an index, and of a round's rows."""
 WIDE = "x" * 1000
+OUTCOMES = (
+    "INSERT INTO tique.outcomes SELECT -n, 0, n FROM generate_series(1, 20000) AS n"
+)
 CHANGES = ("WITH", "DELETE", "INSERT")
 
 
@@ -37,7 +40,7 @@ def scans(plan):
 def blocks(monkeypatch):
     """The most blocks that a scan of each table of tique's has looked at, and for what."""
     found = {}
-    run = PostgreSQLSession._run
+    run, execute = PostgreSQLSession._run, PostgreSQLSession.execute
 
     def explained(self, sql, *arguments, **options):
         is_read = sql.startswith("SELECT")
@@ -55,7 +58,13 @@ def blocks(monkeypatch):
                     found[name] = looked_at, sql
         return run(self, sql, *arguments, **options)
 
+    def explained_if_wide(self, sql, parameters=(), *, wide=False, keeping=False):
+        if wide:
+            self._run(sql, parameters)
+        return execute(self, sql, parameters, wide=wide, keeping=keeping)
+
     monkeypatch.setattr(PostgreSQLSession, "_run", explained)
+    monkeypatch.setattr(PostgreSQLSession, "execute", explained_if_wide)
     return found
 
 
@@ -78,7 +87,12 @@ def test_dead_rows_are_not_read_again(database, blocks, monkeypatch, history):
     connection.execute("CREATE TABLE item (id INTEGER, note TEXT)")
     connection.execute("CREATE TABLE kind (id INTEGER PRIMARY KEY, note TEXT)")
     connection.execute("INSERT INTO kind VALUES (1, '')")
-    with closing(psycopg.connect(database.place)) as old:
+    with (
+        closing(psycopg.connect(database.place, autocommit=True)) as native,
+        closing(psycopg.connect(database.place)) as old,
+    ):
+        # The first checkpoint forgets them.
+        native.execute(OUTCOMES)
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         old.execute("SELECT count(*) FROM item").fetchall()
         sell(connection, ROUNDS)
