@@ -128,8 +128,9 @@ JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
 WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
 """Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
 
-_BY_STAMP = """
-SELECT format('CREATE INDEX ON %s (_cts)', c.oid::pg_catalog.regclass)
+_UNORDERED = """
+SELECT t.id, (SELECT min(CAST(CAST(i.indexrelid AS pg_catalog.regclass) AS TEXT))
+              FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid)
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
@@ -137,7 +138,7 @@ WHERE n.nspname = 'tique' AND pg_has_role(c.relowner, 'USAGE') AND NOT EXISTS (
   SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a
   ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
   WHERE i.indrelid = c.oid AND a.attname = '_cts')"""
-"""Statements that give earlier releases' cache tables the index that they lack."""
+"""Earlier releases' cache tables, whose only index, if they have one, is by key alone."""
 
 _FOREIGN_KEYS = (
     foreign_keys.CREATION,
@@ -157,6 +158,14 @@ def _run_all(session: PostgreSQLSession, statements: str) -> None:
     with without_path(session):
         for (statement,) in session.execute(statements).fetch_all():
             session.execute(statement)
+
+
+def _key_and(stamp: str, table: Table) -> str:
+    """The columns of an index by key, and by a stamp if there is room for that."""
+    key = table.primary_key
+    # Not every index that has room for a key has room for more.
+    is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
+    return key_list(table, key) + ("" if is_tight else f", {stamp}")
 
 
 def _alter_schema(session: PostgreSQLSession) -> None:
@@ -418,9 +427,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         cache = cache_name(table)
         stamps = ("_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL")
         self._create_alike(session, table, cache, stamps, _TIDY)
-        if not table.is_keyless:
-            session.execute(f"CREATE INDEX ON {cache} ({self._key_and(table, '_cts')})")
-        session.execute(f"CREATE INDEX ON {cache} (_cts)")
+        self._index_cache(session, table)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [table.id, table.schema, table.name],
@@ -430,6 +437,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         # Columns of these types are held from now on.
         _run_all(session, KEEPING_ATTRIBUTES)
         return introspection.describe(session, table.schema, table.name, table.id)
+
+    def _index_cache(self, session: PostgreSQLSession, table: Table) -> None:
+        """Create indexes by which a scan begins behind what was folded."""
+        cache = cache_name(table)
+        session.execute(f"CREATE INDEX ON {cache} (_cts)")
+        if not table.is_keyless:
+            session.execute(f"CREATE INDEX ON {cache} ({_key_and('_cts', table)})")
 
     def _create_alike(
         self,
@@ -460,16 +474,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 )
         session.execute(f"CREATE INDEX ON {name} USING brin (_until)")
         if key:
-            session.execute(
-                f"CREATE INDEX ON {name} ({self._key_and(table, '_until')})"
-            )
-
-    def _key_and(self, table: Table, stamp: str) -> str:
-        """The columns of an index by key, and by a stamp if there is room for that."""
-        key = table.primary_key
-        # Not every index that has room for a key has room for more.
-        is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
-        return key_list(table, key) + ("" if is_tight else f", {stamp}")
+            session.execute(f"CREATE INDEX ON {name} ({_key_and('_until', table)})")
 
     @override
     def _take_history(
@@ -484,8 +489,14 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def upgrade(self, session: PostgreSQLSession) -> None:
-        for statements in (_FREEING, _BY_STAMP, KEEPING_ATTRIBUTES):
+        for statements in (_FREEING, KEEPING_ATTRIBUTES):
             _run_all(session, statements)
+        found: dict[int, str | None] = dict(session.execute(_UNORDERED).fetch_all())
+        for table in self.managed_tables(session) if found else ():
+            if table.id in found:
+                if found[table.id] is not None:
+                    session.execute(f"DROP INDEX {found[table.id]}")
+                self._index_cache(session, table)
 
     @override
     def find_commit(self, session: PostgreSQLSession, txid: int) -> int | None:
