@@ -538,8 +538,10 @@ def _lives_too_long() -> None:
     """P1: a before-image is read at the version that ended it."""
     genuine = Forms._past_versions
 
-    def _past_versions(forms: Any, table: Any, sts: int, *, folded: bool) -> str:
-        text = genuine(forms, table, sts, folded=folded)
+    def _past_versions(
+        forms: Any, table: Any, sts: int, folded: int, *, flat: bool
+    ) -> str:
+        text = genuine(forms, table, sts, folded, flat=flat)
         return text.replace(f"_until > {sts}", f"_until >= {sts}")
 
     _replace(Forms, _past_versions)
@@ -549,8 +551,10 @@ def _images_of_the_last_fold() -> None:
     """P1: a fold leaves no image of the versions that it passes over."""
     genuine = Forms.before_images
 
-    def before_images(forms: Any, table: Any, until: int, **how: Any) -> str:
-        text = genuine(forms, table, until, **how)
+    def before_images(
+        forms: Any, table: Any, after: int, until: int, **how: Any
+    ) -> str:
+        text = genuine(forms, table, after, until, **how)
         return text.replace("WHERE _until IS NOT NULL", "WHERE FALSE")
 
     _replace(Forms, before_images)

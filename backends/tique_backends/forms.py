@@ -85,6 +85,8 @@ class Forms(ABC):
     """Whether the rows that an overlay adds are a part of their own."""
     no_rows = "WHERE FALSE"
     """The end of a query that has no rows."""
+    keeps_dead_rows = False
+    """Whether an open snapshot keeps rows that were deleted where others have to pass them."""
     only = ""
     """Before a storage table's name: it has no rows of tables that inherit from it."""
 
@@ -130,6 +132,7 @@ class Forms(ABC):
         appended: bool = False,
         flat: bool = False,
         past: bool = False,
+        folded: int = 0,
     ) -> tuple[str, ...]:
         """Return parenthesised queries that together yield the table as of ``sts``.
 
@@ -137,7 +140,8 @@ class Forms(ABC):
         sequence number. ``appended`` promises that no visible version takes a row's
         place: all are rows under new keys, without tombstones. ``flat`` promises that no
         key has two versions. ``past`` reads a table with a history, at a version that it may be
-        folded beyond; then ``flat`` promises that it is.
+        folded beyond; then ``flat`` promises that it is. The table is ``folded`` so far at
+        least, as the statement sees it.
         """
 
     def point(
@@ -374,15 +378,17 @@ class Forms(ABC):
     ) -> str:
         """Equality of columns; NULL is the same as NULL."""
 
-    def before_images(self, table: Table, until: int, *, appended: bool = False) -> str:
-        """A query for the images that a fold up to ``until`` leaves in history.
+    def before_images(
+        self, table: Table, after: int, until: int, *, appended: bool = False
+    ) -> str:
+        """A query for the images that a fold from ``after`` to ``until`` leaves in history.
 
         It is asked before the fold, in its engine transaction, and ordered as they are
         kept. ``appended`` is a promise, as of :meth:`scan`.
         """
         columns, cache = (
             column_list(table),
-            f"{cache_name(table)} WHERE _cts <= {until}",
+            f"{cache_name(table)} WHERE _cts > {after} AND _cts <= {until}",
         )
         if table.is_keyless:
             return (
@@ -433,12 +439,14 @@ class Forms(ABC):
         """
         return []
 
-    def _versions(self, table: Table, sts: int, staged: int | None) -> str:
+    def _versions(
+        self, table: Table, sts: int, staged: int | None, folded: int = 0
+    ) -> str:
         """The versions that ``sts`` and ``staged`` show, with stamps and tombstones."""
         columns = column_list(table)
         visible = (
             f"SELECT {columns}, _cts, _deleted FROM {cache_name(table)} "
-            f"WHERE _cts <= {sts}"
+            f"WHERE {self._since(folded)}_cts <= {sts}"
         )
         if staged is not None:
             visible += (
@@ -447,19 +455,24 @@ class Forms(ABC):
             )
         return f"({visible})"
 
-    def _past_versions(self, table: Table, sts: int, *, folded: bool) -> str:
+    def _since(self, folded: int) -> str:
+        """A condition that is true of all versions, where it saves something."""
+        return f"_cts > {folded} AND " if folded and self.keeps_dead_rows else ""
+
+    def _past_versions(self, table: Table, sts: int, folded: int, *, flat: bool) -> str:
         """The versions by which storage differs from the table as of ``sts``.
 
-        ``folded`` promises that the table is folded beyond that.
+        ``flat`` promises that the table is folded beyond that.
         """
         lived = "" if table.is_keyless else f"_from <= {sts} AND "
         images = (
             f"SELECT {column_list(table)}, _until AS _cts, NOT _there AS _deleted "
             f"FROM {history_name(table)} WHERE {lived}_until > {sts}"
         )
-        if folded:
+        if flat:
             return f"({images})"
-        return f"({images} UNION ALL SELECT * FROM {self._versions(table, sts, None)} AS _v)"
+        recent = self._versions(table, sts, None, folded)
+        return f"({images} UNION ALL SELECT * FROM {recent} AS _v)"
 
     def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
         """Whether ``columns`` are a keyless table's whole row, rather than a key."""

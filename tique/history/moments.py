@@ -126,7 +126,7 @@ def _near_version(
     first = version_at(session, begin)
     if point.version >= first:
         return []
-    versions = [*retention.points(last_of_hours(session), point.now), first]
+    versions = [*retention.points(last_of_hours(session, begin), point.now), first]
     if point.version in versions:
         return []
     place = bisect_right(versions, point.version)

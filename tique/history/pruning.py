@@ -55,7 +55,12 @@ class Pruning:
             return 0
         engine, pruned = self._engine, 0
         now, known = histories.newest(session), histories.read(session)
-        moments = histories.last_of_hours(session)
+        # Looked for once each: it may take a look at every record.
+        begins = {
+            first: histories.version_at(session, now - first * 10**6)
+            for first in {Retention.parse(h.retention).first for h in known.values()}
+        }
+        moments = histories.last_of_hours(session, now - min(begins, default=0) * 10**6)
         longest = 0
         for table in tables:
             history = known.get(table.id)
@@ -63,8 +68,7 @@ class Pruning:
                 continue
             retention = Retention.parse(history.retention)
             longest = max(longest, retention.longest)
-            until = histories.version_at(session, now - retention.first * 10**6)
-            until = max(until, history.since)
+            until = max(begins[retention.first], history.since)
             points = [
                 point
                 for point in retention.points(moments, now)

@@ -45,7 +45,6 @@ def kept(engine: Engine) -> list[HistoryInfo]:
     found = []
     with closing(engine.session()) as session:
         now = max(engine.clock(session), histories.newest(session))
-        moments = histories.last_of_hours(session)
         for table in engine.managed_tables(session):
             if table.history is None:
                 continue
@@ -53,7 +52,9 @@ def kept(engine: Engine) -> list[HistoryInfo]:
                 Retention.parse(table.history.retention),
                 table.history.since,
             )
-            first = histories.version_at(session, now - retention.first * 10**6)
+            begin = now - retention.first * 10**6
+            first = histories.version_at(session, begin)
+            moments = histories.last_of_hours(session, begin)
             points = [first, *retention.points(moments, now)]
             version = max(since, min(points))
             time = histories.time_of(session, version)

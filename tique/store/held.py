@@ -32,7 +32,7 @@ class HeldVersions(TableVersions):
 
     def __init__(self, versions: TableVersions, sts: int) -> None:
         super().__init__(versions.table, _NOTHING)
-        self.since = versions.since
+        self.since, self.folded_until = versions.since, versions.folded_until
         with versions.lock:
             self._is_flat, self._is_appended = versions.is_flat, versions.is_appended
             if versions.oldest is not None and versions.oldest <= sts:

@@ -69,10 +69,21 @@ KEEPING_MOMENTS = (
 )
 """The part that is kept of commit records that are about to go."""
 
-_OF_COMMITS = ("moments", "outcomes", "log")
+AFTER_OUTCOMES = "cts > (SELECT coalesce(max(cts), 0) FROM tique.outcomes)"
+"""What is true of each entry of the log: those before are outcomes, of which the last stays.
+
+Where an open snapshot keeps pruned entries, they are not read again.
+"""
+
+_OF_COMMITS = {
+    "tique.moments": "TRUE",
+    "tique.outcomes": "TRUE",
+    "tique.log": AFTER_OUTCOMES,
+}
 
 COMMITS = " UNION ALL ".join(
-    f"SELECT cts, committed_at FROM tique.{name}" for name in _OF_COMMITS
+    f"SELECT cts, committed_at FROM {name} WHERE {which}"
+    for name, which in _OF_COMMITS.items()
 )
 """A query for the commits that have a time; of those that were logged at once, the last."""
 
@@ -136,14 +147,14 @@ def count(session: Session, table: Table) -> int:
 
 def version_at(session: Session, time: int) -> int:
     """The last commit at or before a time, in microseconds; 0: none is known."""
-    return _greatest(session, "cts", f" WHERE committed_at <= {time}")
+    return _greatest(session, "cts", f"committed_at <= {time}")
 
 
-def _greatest(session: Session, column: str, which: str = "") -> int:
+def _greatest(session: Session, column: str, asked: str = "TRUE") -> int:
     """The greatest of something of all commits; of each table an index may know it."""
     of_each = " UNION ALL ".join(
-        f"SELECT max({column}) AS found FROM tique.{name}{which}"
-        for name in _OF_COMMITS
+        f"SELECT max({column}) AS found FROM {name} WHERE {which} AND {asked}"
+        for name, which in _OF_COMMITS.items()
     )
     ((found,),) = session.execute(
         f"SELECT coalesce(max(found), 0) FROM ({of_each}) AS _c"
@@ -151,9 +162,13 @@ def _greatest(session: Session, column: str, which: str = "") -> int:
     return int(found)
 
 
-def last_of_hours(session: Session) -> list[tuple[int, int]]:
-    """The last commit at or before each full hour, and its time."""
-    rows = session.execute(LAST_OF_HOURS.format(commits=COMMITS)).fetch_all()
+def last_of_hours(session: Session, until: int) -> list[tuple[int, int]]:
+    """The last commit at or before each full hour up to a time, and its time.
+
+    Mostly these are moments: what is later, and has a record each, is not looked at.
+    """
+    commits = f"SELECT * FROM ({COMMITS}) AS _a WHERE committed_at <= {until}"
+    rows = session.execute(LAST_OF_HOURS.format(commits=commits)).fetch_all()
     return [(int(cts), int(time)) for cts, time in rows]
 
 

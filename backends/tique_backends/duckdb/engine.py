@@ -409,7 +409,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
             fold = partial(self._fold_columns, columns_set)
 
         def move() -> int:
-            self._keep_images(session, table, until, appended=appended)
+            self._keep_images(session, table, 0, until, appended=appended)
             return fold(session, table, until)
 
         return session.transact(move)

@@ -180,11 +180,12 @@ class DuckDBForms(Forms):
         appended: bool = False,
         flat: bool = False,
         past: bool = False,
+        folded: int = 0,
     ) -> tuple[str, ...]:
         versions = (
-            self._past_versions(table, sts, folded=flat)
+            self._past_versions(table, sts, folded, flat=flat)
             if past
-            else self._versions(table, sts, staged)
+            else self._versions(table, sts, staged, folded)
         )
         columns = column_list(table)
         if appended:

@@ -57,7 +57,7 @@ def overwrite_cached(
     return max(gone, there)
 
 
-def fold_keyless(session: MonetDBSession, table: Table, until: int) -> None:
+def fold_keyless(session: MonetDBSession, table: Table, after: int, until: int) -> None:
     """Remove one copy per tombstone, then add the inserted rows.
 
     Rows both inserted and deleted since cancel out: storage never had them.
@@ -70,8 +70,8 @@ def fold_keyless(session: MonetDBSession, table: Table, until: int) -> None:
     cache, storage = cache_name(table), storage_name(table)
     columns = column_list(table)
     names = [quote(column.name) for column in table.columns]
-    inserted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND NOT _deleted"
-    deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
+    recent = f"SELECT {columns} FROM {cache} WHERE _cts > {after} AND _cts <= {until}"
+    inserted, deleted = f"{recent} AND NOT _deleted", f"{recent} AND _deleted"
     gone = f"FROM ({deleted} EXCEPT ALL {inserted}) AS _g WHERE TRUE"
     nulls = ", ".join(f"{name} IS NULL AS _{i}" for i, name in enumerate(names))
     patterns = session.execute(

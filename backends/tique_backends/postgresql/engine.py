@@ -103,6 +103,12 @@ _SCHEMA = (
 _TIDY = " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)"
 """Cache tables are filled and emptied all the time, however large they are."""
 
+_LATE = 60_000_000
+"""Microseconds by which a commit may seem older than one before it.
+
+If the clock was put back by more, its record is kept until another process prunes.
+"""
+
 _SURROUNDINGS = (
     "SELECT datcollate, current_schemas(FALSE)::TEXT[], datname::TEXT "
     "FROM pg_catalog.pg_database "
@@ -112,6 +118,18 @@ _SURROUNDINGS = (
 
 _BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
 """Collations that sort text by its bytes."""
+
+_UNORDERED = """
+SELECT t.id, (SELECT min(CAST(CAST(i.indexrelid AS pg_catalog.regclass) AS TEXT))
+              FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid)
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
+WHERE n.nspname = 'tique' AND pg_has_role(c.relowner, 'USAGE') AND NOT EXISTS (
+  SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_attribute AS a
+  ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+  WHERE i.indrelid = c.oid AND a.attname = '_cts')"""
+"""Earlier releases' cache tables, whose only index, if they have one, is by key alone."""
 
 _FOREIGN_KEYS = (
     foreign_keys.CREATION,
@@ -131,6 +149,14 @@ def _run_all(session: PostgreSQLSession, statements: str) -> None:
     with without_path(session):
         for (statement,) in session.execute(statements).fetch_all():
             session.execute(statement)
+
+
+def _key_and(stamp: str, table: Table) -> str:
+    """The columns of an index by key, and by a stamp if there is room for that."""
+    key = table.primary_key
+    # Not every index that has room for a key has room for more.
+    is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
+    return key_list(table, key) + ("" if is_tight else f", {stamp}")
 
 
 def _alter_schema(session: PostgreSQLSession) -> None:
@@ -171,6 +197,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self._presence = presence
         self._volatility = Volatility(presence)
         self.shared: PostgreSQLSequencer = self._client()
+        self._pruned = self._forgotten = 0
         ((collation, self.search_path, self.database),) = self._presence.ask(
             _SURROUNDINGS
         )
@@ -387,10 +414,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         cache = cache_name(table)
         stamps = ("_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL")
         self._create_alike(session, table, cache, stamps, _TIDY)
-        if not table.is_keyless:
-            session.execute(
-                f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"
-            )
+        self._index_cache(session, table)
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [table.id, table.schema, table.name],
@@ -400,6 +424,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         # Columns of these types are held from now on.
         _run_all(session, KEEPING_ATTRIBUTES)
         return introspection.describe(session, table.schema, table.name, table.id)
+
+    def _index_cache(self, session: PostgreSQLSession, table: Table) -> None:
+        """Create indexes by which a scan begins behind what was folded."""
+        cache = cache_name(table)
+        session.execute(f"CREATE INDEX ON {cache} (_cts)")
+        if not table.is_keyless:
+            session.execute(f"CREATE INDEX ON {cache} ({_key_and('_cts', table)})")
 
     def _create_alike(
         self,
@@ -430,10 +461,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 )
         session.execute(f"CREATE INDEX ON {name} USING brin (_until)")
         if key:
-            # Not every index that has room for a key has room for more.
-            is_tight = any(set(bound.columns) & set(key) for bound in table.bounds)
-            until = "" if is_tight else ", _until"
-            session.execute(f"CREATE INDEX ON {name} ({key_list(table, key)}{until})")
+            session.execute(f"CREATE INDEX ON {name} ({_key_and('_until', table)})")
 
     @override
     def _take_history(
@@ -449,6 +477,12 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def upgrade(self, session: PostgreSQLSession) -> None:
         _run_all(session, KEEPING_ATTRIBUTES)
+        found: dict[int, str | None] = dict(session.execute(_UNORDERED).fetch_all())
+        for table in self.managed_tables(session) if found else ():
+            if table.id in found:
+                if found[table.id] is not None:
+                    session.execute(f"DROP INDEX {found[table.id]}")
+                self._index_cache(session, table)
 
     @override
     def find_commit(self, session: PostgreSQLSession, txid: int) -> int | None:
@@ -516,7 +550,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     ) -> None:
         fresh = self.shared.aside.fresh()
 
-        def prune() -> None:
+        def prune() -> int:
             for part in fresh:
                 # No other process can find these parts once they are pruned from the
                 # log.
@@ -525,29 +559,33 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                     [part.cts, part.table_id or 0, part.reason],
                 )
             session.change(
-                "WITH _gone AS (DELETE FROM tique.log WHERE cts <= $1 "
+                "WITH _gone AS (DELETE FROM tique.log WHERE cts > $1 AND cts <= $2 "
                 "RETURNING cts, txid, committed_at) "
                 "INSERT INTO tique.outcomes SELECT * FROM _gone "
                 "WHERE cts NOT IN (SELECT cts FROM tique.fences)",
-                [until],
+                [self._pruned, until],
             )
             # The newest outcome stays: it is where the next cts starts.
-            ((forgotten,),) = session.execute(
-                "WITH _old AS (DELETE FROM tique.outcomes "
-                f"WHERE committed_at < {NOW} - CAST($1 AS BIGINT) "
+            ((forgotten, latest),) = session.execute(
+                "WITH _old AS (DELETE FROM tique.outcomes WHERE committed_at >= $1 "
+                f"AND committed_at < {NOW} - CAST($2 AS BIGINT) "
                 "AND cts < (SELECT max(cts) FROM tique.outcomes) "
                 "RETURNING cts, txid, committed_at), "
                 f"_kept AS ({histories.KEEPING_MOMENTS.format(commits='TABLE _old')}) "
-                "SELECT coalesce(max(txid), 0) FROM _old",
-                [int(retention * 1e6)],
+                "SELECT coalesce(max(txid), 0), coalesce(max(committed_at), 0) FROM _old",
+                [self._forgotten - _LATE, int(retention * 1e6)],
             ).fetch_all()
             if forgotten:
                 session.change(
                     "UPDATE tique.format SET forgotten = $1 WHERE forgotten < $1",
                     [forgotten],
                 )
+            return int(latest)
 
-        session.transact(prune)
+        # What this process has deleted before is not looked for again, since an open snapshot
+        # may keep it.
+        self._forgotten = max(session.transact(prune), self._forgotten)
+        self._pruned = max(until, self._pruned)
 
     @override
     def close(self) -> None:

@@ -116,15 +116,17 @@ def overwrite_cached(
     return max(gone, there)
 
 
-def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> None:
+def fold_keyless(
+    session: PostgreSQLSession, table: Table, after: int, until: int
+) -> None:
     """Remove one copy per tombstone, then add the inserted rows.
 
     Rows both inserted and deleted since cancel out: storage never had them.
     """
     cache, storage = cache_name(table), storage_name(table)
     columns = column_list(table)
-    inserted = f"{cache} WHERE _cts <= {until} AND NOT _deleted"
-    deleted = f"{cache} WHERE _cts <= {until} AND _deleted"
+    recent = f"{cache} WHERE _cts > {after} AND _cts <= {until}"
+    inserted, deleted = f"{recent} AND NOT _deleted", f"{recent} AND _deleted"
     added = f"SELECT {columns} FROM {inserted}"
     # Python cannot hold all values, so none is asked for.
     if session.execute(f"SELECT 1 FROM {deleted} LIMIT 1").fetch_all():

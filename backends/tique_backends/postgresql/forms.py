@@ -50,6 +50,7 @@ class PostgreSQLForms(ServerForms):
     """The forms for PostgreSQL."""
 
     integers = INTEGERS
+    keeps_dead_rows = True
     only = "ONLY "
     overlays_in_parts = True
     stage = staticmethod(stage_name)

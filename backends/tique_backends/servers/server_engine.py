@@ -54,8 +54,10 @@ class Folding(Protocol[_SessionT]):
     ) -> int:
         """Replace storage rows by their newest versions with ``after`` < cts ≤ ``until``."""
 
-    def fold_keyless(self, session: _SessionT, table: Table, until: int) -> None:
-        """Apply the versions of a table without a primary key to storage."""
+    def fold_keyless(
+        self, session: _SessionT, table: Table, after: int, until: int
+    ) -> None:
+        """The same with a table without a primary key."""
 
     def versions_to_replay(
         self, session: _SessionT, table: Table, aside: Aside
@@ -151,7 +153,8 @@ class ServerEngine(Engine[SessionT]):
                 )
             write()
             return session.change(
-                f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}"
+                f"DELETE FROM {cache_name(table)} "
+                f"WHERE _cts > {since or 0} AND _cts <= {until}"
             )
 
         return session.transact(move)
@@ -180,13 +183,15 @@ class ServerEngine(Engine[SessionT]):
         columns_set: Collection[int] | None = None,
     ) -> int:
         folding = self._folding
+        write_cached = (
+            folding.fold_keyless if table.is_keyless else folding.overwrite_cached
+        )
+        # There are none up to then, but the server may have kept rows that were.
+        after = since or 0
 
         def write() -> None:
-            self._keep_images(session, table, until, appended=appended)
-            if table.is_keyless:
-                folding.fold_keyless(session, table, until)
-            else:
-                folding.overwrite_cached(session, table, 0, until)
+            self._keep_images(session, table, after, until, appended=appended)
+            write_cached(session, table, after, until)
 
         return self._move(session, table, since, until, write)
 

@@ -73,11 +73,12 @@ class ServerForms(Forms):
         appended: bool = False,
         flat: bool = False,
         past: bool = False,
+        folded: int = 0,
     ) -> tuple[str, ...]:
         versions = (
-            self._past_versions(table, sts, folded=flat)
+            self._past_versions(table, sts, folded, flat=flat)
             if past
-            else self._versions(table, sts, staged)
+            else self._versions(table, sts, staged, folded)
         )
         if table.is_keyless:
             return self._seen(*self._keyless(table, versions, appended=appended))

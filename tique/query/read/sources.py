@@ -218,7 +218,12 @@ class Source:
             self._note(transaction, Form.HISTORY, why)
         forms = self._forms(transaction)
         found = forms.scan(
-            self.table, version, staged=None, past=True, flat=folded >= version
+            self.table,
+            version,
+            staged=None,
+            flat=folded >= version,
+            past=True,
+            folded=folded,
         )
         if self._computes:
             found = tuple([forms.computed(self.table, query) for query in found])
@@ -444,6 +449,7 @@ class Source:
             staged=transaction.visible_sequence if writes else None,
             appended=appended,
             flat=not writes and versions.is_flat,
+            folded=versions.folded_until,
         )
 
 

@@ -229,8 +229,8 @@ BEGIN
 END
 $$;
 
--- Drops entries that all clients have taken in and whose versions are in storage;
--- outcomes an hour later at the earliest.
+-- Drops the entries that all clients have taken in, up to the first one with versions that
+-- are not in storage (AFTER_OUTCOMES in tique_backends/catalog/histories.py); outcomes an hour later at the earliest.
 CREATE FUNCTION tique.guest_prune(retention double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -243,11 +243,13 @@ DECLARE
 BEGIN
     PERFORM tique.guest_sees_all();
     WITH gone AS (
-        DELETE FROM tique.log AS l WHERE l.cts <= last AND NOT EXISTS (
-            SELECT FROM tique."tables" AS t WHERE t.folded < l.cts
-                AND (l.commits::json->0->(t.id::text) IS NOT NULL
-                    OR l.commits::json->1->(t.id::text) IS NOT NULL)
-        ) RETURNING l.cts, l.txid, l.committed_at
+        DELETE FROM tique.log AS l WHERE l.cts <= last AND l.cts < coalesce((
+            SELECT min(n.cts) FROM tique.log AS n WHERE n.cts <= last AND EXISTS (
+                SELECT FROM tique."tables" AS t WHERE t.folded < n.cts
+                    AND (n.commits::json->0->(t.id::text) IS NOT NULL
+                        OR n.commits::json->1->(t.id::text) IS NOT NULL)
+            )
+        ), last + 1) RETURNING l.cts, l.txid, l.committed_at
     )
     INSERT INTO tique.outcomes SELECT g.* FROM gone AS g
     WHERE g.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
