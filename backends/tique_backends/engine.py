@@ -508,10 +508,8 @@ class Engine(ABC, Generic[SessionT]):
 
         Log entries and cache tables are named by it.
         """
-        aside = session.aside
-        if aside is None:
-            return replace(table, id=self._count(session, "last_table"))
-        return replace(table, id=self._count_alone(aside, "last_table"))
+        count = self._count_alone if session.is_held else self._count
+        return replace(table, id=count(session.aside, "last_table"))
 
     def _count_alone(self, session: Session, counter: str) -> int:
         """Count one of the schema's counters up, outside any transaction; the new count."""

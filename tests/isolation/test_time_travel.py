@@ -532,6 +532,20 @@ def test_a_named_cursor_reads_in_the_snapshot(engine, writer, monkeypatch):
     assert asked
 
 
+@pytest.mark.every_engine
+def test_no_session_is_opened_for_a_statement(engine, writer, monkeypatch):
+    """Also if there are versions that memory alone has: a new session takes long."""
+    versions = three_versions(writer)
+
+    def refuse():
+        raise AssertionError
+
+    monkeypatch.setattr(writer._database.engine, "session", refuse)
+    for version in versions:
+        query = f"SELECT count(*) FROM t AT (VERSION => {version}) WHERE id = 1"
+        assert ask(writer, query) == [(1,)]
+
+
 def test_explain_names_the_history(engine, writer):
     first, _, _ = three_versions(writer)
     shown = dict(ask(writer, f"EXPLAIN SELECT * FROM t AT (VERSION => {first})"))

@@ -179,9 +179,6 @@ class Execution:
             database.transactions.pop(self.transaction.txid, None)
             database.catalog.long_writers.pop(self.transaction.txid, None)
             database.locks.abandon(self.transaction.txid)
-            held = self.transaction.held
-            if held is not None and held.aside is not None:
-                database.leave(held.aside)
         self.temporaries.forget()
         database.abandon(self.session, self.migration)
 
@@ -482,8 +479,7 @@ class Execution:
         if isinstance(error, RewriteError) and error.text is not None:
             try:
                 # An error there must not end an engine transaction that is held.
-                session = self.session.aside or self.session
-                is_sql = session.understands(error.text)
+                is_sql = self.session.aside.understands(error.text)
             except EngineError as problem:
                 return translated(problem)
             if is_sql is not None:

@@ -449,7 +449,7 @@ class TableVersions:
     def _drain_piece(self, session: Session) -> None:
         """Drain some of the oldest versions, whole commits; ``_draining`` is held."""
         # They are committed, whatever becomes of a transaction that is held.
-        session = session.aside or session
+        session = session.aside
         drained: list[tuple[int, Row, bool]] = []
         try:
             with self.lock:
