@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 from weakref import WeakSet
 
@@ -189,10 +189,11 @@ class Engine(ABC, Generic[SessionT]):
     )
     """A query for the greatest cts that was ever committed."""
 
-    @cached_property
-    def held(self) -> WeakSet[object]:
+    def __init__(self) -> None:
+        self.held: WeakSet[object] = WeakSet()
         """What keeps an engine transaction of this process open, and so its snapshot."""
-        return WeakSet()
+        self.defining = Lock()
+        """DDL has it where no snapshot may be held meanwhile."""
 
     @property
     def in_place(self) -> bool:

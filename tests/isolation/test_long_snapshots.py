@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 
 import pytest
@@ -206,6 +207,56 @@ def test_ddl_beside_and_within(engine, writer):
         old.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
     old.rollback()
     assert old.execute("SELECT id FROM fresh").fetchall() == [(1,)]
+
+
+@pytest.mark.every_engine
+def test_one_that_begins_beside_ddl(engine, writer):
+    """It waits for DDL, and DDL for it, where the engine cannot have both; not for long."""
+    beside = writer._database.engine.capabilities.defines_beside_snapshots
+    old, other = engine.connect(), engine.connect(transactional_ddl=True)
+    before = ask(old)
+    other.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    if not beside:
+        with pytest.raises(tique.OperationalError, match="runs DDL") as refused:
+            hold(old)
+        assert refused.value.sqlstate == "55006"
+        assert not old._execution.transaction.is_held
+    ending = threading.Timer(0.5, other.rollback)
+    ending.start()
+    hold(old)
+    assert beside or not ending.is_alive()
+    change(writer)
+    assert ask(old) == before
+    ending.join()
+    ending = threading.Timer(0.5, old.rollback)
+    ending.start()
+    other.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    assert beside or not old._database.engine.held
+    other.commit()
+    ending.join()
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+def test_ddl_after_it_has_read(engine, writer, level):
+    """P1: a snapshot that is the statement's may go; the transaction's has been read."""
+    writer.execute("UPDATE t SET v = v - 1")
+    old = engine.connect(isolation_level=level, transactional_ddl=True)
+    old.execute("INSERT INTO log VALUES (7)")
+    old.execute("SELECT count(*) FROM log")
+    hold(old)
+    writer.commit()
+    writer.checkpoint()
+    create = "CREATE TABLE made AS SELECT max(v) AS v FROM t"
+    if level == "SNAPSHOT":
+        with pytest.raises(tique.SerializationError, match="needs one of now"):
+            old.execute(create)
+        return
+    old.execute(create)
+    old.commit()
+    (found,) = writer.execute("SELECT (SELECT max(v) FROM t), v FROM made").fetchall()
+    assert found[0] == found[1]
+    assert writer.execute("SELECT count(*) FROM log WHERE n = 7").fetchone() == (1,)
 
 
 @pytest.mark.every_engine

@@ -39,6 +39,7 @@ from tique.database.database import release
 from tique.query.base import Outcome, Statement
 from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
+from tique.query.define.schema_changes import expect_writable
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
 from tique.query.read.past import point_at
@@ -512,10 +513,14 @@ class Execution:
             statement.defines and (self._defines_within or statement.is_held)
         )
         if held is not None and (migrates or statement.defines):
-            raise errors.SerializationError(
-                "the snapshot of this transaction was handed to the engine, and DDL needs "
-                "one of now: run it in a transaction that begins with it"
-            )
+            expect_writable(transaction)
+            if transaction.has_one_snapshot:
+                raise errors.SerializationError(
+                    "the snapshot of this transaction was handed to the engine, and DDL "
+                    "needs one of now, in which its statements would have read other rows: "
+                    "run it in a transaction that begins with it"
+                )
+            transaction.let_go()
         if migrates:
             migration = transaction.migration or self._migrate(transaction)
             run = partial(migration.run, run, defines=statement.defines)

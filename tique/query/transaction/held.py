@@ -26,7 +26,14 @@ savepoints: its session sets one before each statement. Elsewhere the engine end
 transaction with the error, and the snapshot is gone with it: the transaction refuses
 everything but ROLLBACK (25P02), and COMMIT if it has written.
 
-*DDL* and what begins anew on a newer snapshot is refused, or left out: the engine's would be another one.
+*DDL* needs a snapshot of now. At READ COMMITTED it has one, as every statement. Otherwise it is refused
+(40001), also if the transaction has only read: what it has read must stay as it was (P1), and
+one that has read nothing is not handed over.
+
+*An engine whose schema may not change beside it* (MonetDB): DDL has the engine's lock ``defining`` from
+before it looks for snapshots that are held until its end, and a snapshot is counted among these under
+the lock, before its engine transaction begins. So one of the two sees the other, waits a moment, and is
+refused (55006).
 
 *If the process dies*, or is stopped, its connection and with it the engine transaction is the
 engine's to end. No other transaction waits for it: λ has passed it.
@@ -48,7 +55,11 @@ if TYPE_CHECKING:
     from tique.history.moments import Point
     from tique.query.transaction.transaction import Transaction
     from tique.store.versions import TableVersions
+    from tique_backends.engine import Engine
     from tique_rewriter.schema import Table
+
+PATIENCE = 2.0
+"""Seconds that a snapshot and DDL wait for one another, where only one of them can be."""
 
 _FIXING = 'SELECT id, folded FROM tique."tables"'
 """Read first, so that the engine transaction has its snapshot."""
@@ -84,7 +95,7 @@ class Held:
                     continue
                 versions.drain(session, sts)
                 self._versions[versions.table.id] = HeldVersions(versions, sts)
-            self._keepers.add(self)
+            self._expect_no_ddl(engine)
             session.hold_snapshot(engine.session)
             self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())
         except BaseException:
@@ -93,6 +104,19 @@ class Held:
             with suppress(EngineError):
                 session.end_hold()
             raise
+
+    def _expect_no_ddl(self, engine: Engine) -> None:
+        """Be seen by DDL that comes later, where that is not under way."""
+        if not engine.defining.acquire(timeout=PATIENCE):
+            raise errors.OperationalError(
+                "a transaction of this process runs DDL, and its engine's catalog does not "
+                "stand a snapshot beside that; try again when it has ended",
+                sqlstate="55006",
+            )
+        try:
+            self._keepers.add(self)
+        finally:
+            engine.defining.release()
 
     def versions(self, table: Table, newest: TableVersions) -> TableVersions:
         """The versions of a table as the engine transaction sees them; ``newest`` now.
