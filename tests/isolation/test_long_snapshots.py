@@ -529,12 +529,17 @@ def test_no_free_connection(engine, watched, monkeypatch):
 
 @pytest.mark.every_engine
 @pytest.mark.parametrize("folds", [False, True])
-def test_updates_that_merge(engine, writer, folds):
+@pytest.mark.parametrize("is_held", [False, True])
+def test_updates_that_merge(engine, writer, is_held, folds):
     """P3: they are computed again on what memory has, and lose to what was folded."""
     old = engine.connect()
-    old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
+    old.execute("UPDATE t SET v = v + 1 WHERE id = 7")
+    if not is_held:
+        old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
     hold(old)
-    writer.execute("UPDATE t SET v = v + 10 WHERE id = 100")
+    if is_held:
+        old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
+    writer.execute("UPDATE t SET v = v + 10 WHERE id = 100 OR id = 7")
     writer.commit()
     if folds:
         writer.checkpoint()
@@ -542,8 +547,8 @@ def test_updates_that_merge(engine, writer, folds):
             old.commit()
     else:
         old.commit()
-    found = writer.execute("SELECT v FROM t WHERE id = 100").fetchone()
-    assert found == (110 if folds else 111,)
+    found = writer.execute("SELECT v FROM t WHERE id = 100 OR id = 7").fetchall()
+    assert sorted(found) == ([(18,), (110,)] if folds else [(19,), (111,)])
 
 
 @pytest.mark.every_engine
