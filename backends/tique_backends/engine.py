@@ -664,7 +664,10 @@ class Engine(ABC, Generic[SessionT]):
         self, session: SessionT, table: Table, until: int, points: Sequence[int]
     ) -> int:
         """Delete images of which no version can be asked for (:func:`histories.prune`)."""
-        return session.transact(lambda: histories.prune(session, table, until, points))
+        images = self.forms.images(table)
+        return session.transact(
+            lambda: histories.prune(session, table, until, points, images)
+        )
 
     def prune_moments(self, session: SessionT, oldest: int) -> None:
         """Forget the commits that stand for no hour that anybody can ask for."""
