@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 from weakref import WeakSet
 
@@ -187,10 +187,11 @@ class Engine(ABC, Generic[SessionT]):
     )
     """A query for the greatest cts that was ever committed."""
 
-    @cached_property
-    def held(self) -> WeakSet[object]:
+    def __init__(self) -> None:
+        self.held: WeakSet[object] = WeakSet()
         """What keeps an engine transaction of this process open, and so its snapshot."""
-        return WeakSet()
+        self.defining = Lock()
+        """DDL has it where no snapshot may be held meanwhile."""
 
     @property
     def in_place(self) -> bool:
@@ -502,10 +503,8 @@ class Engine(ABC, Generic[SessionT]):
 
         Log entries and cache tables are named by it.
         """
-        aside = session.aside
-        if aside is None:
-            return replace(table, id=self._count(session, "last_table"))
-        return replace(table, id=self._count_alone(aside, "last_table"))
+        count = self._count_alone if session.is_held else self._count
+        return replace(table, id=count(session.aside, "last_table"))
 
     def _count_alone(self, session: Session, counter: str) -> int:
         """Count one of the schema's counters up, outside any transaction; the new count."""
@@ -665,7 +664,10 @@ class Engine(ABC, Generic[SessionT]):
         self, session: SessionT, table: Table, until: int, points: Sequence[int]
     ) -> int:
         """Delete images of which no version can be asked for (:func:`histories.prune`)."""
-        return session.transact(lambda: histories.prune(session, table, until, points))
+        images = self.forms.images(table)
+        return session.transact(
+            lambda: histories.prune(session, table, until, points, images)
+        )
 
     def prune_moments(self, session: SessionT, oldest: int) -> None:
         """Forget the commits that stand for no hour that anybody can ask for."""

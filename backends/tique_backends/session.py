@@ -91,9 +91,9 @@ class Session(ABC):
     """When the application's statement has taken its time (:func:`time.monotonic`); None:
     never, or it was told so already."""
 
-    aside: Session | None = None
-    """While an engine transaction is held open over several statements: another session,
-    for statements that are no part of it. :meth:`transact` joins the transaction then."""
+    _opens_aside: Callable[[], Session] | None = None
+    """Opens another session, while an engine transaction is held."""
+    _aside: Session | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -330,19 +330,36 @@ class Session(ABC):
         """
         self.begin()
 
-    def hold(self, aside: Session) -> None:
+    @property
+    def is_held(self) -> bool:
+        """Whether statements join an engine transaction until :meth:`end_hold`."""
+        return self._opens_aside is not None
+
+    @property
+    def aside(self) -> Session:
+        """A session whose statements do not join the engine transaction that is held.
+
+        It is opened when it is first needed, and closed at the end; otherwise this one.
+        """
+        if self._opens_aside is None:
+            return self
+        if self._aside is None:
+            self._aside = self._opens_aside()
+        return self._aside
+
+    def hold(self, opens_aside: Callable[[], Session]) -> None:
         """Start an engine transaction that statements join until :meth:`end_hold`."""
         self.begin()
-        self.aside = aside
+        self._opens_aside = opens_aside
 
-    def hold_snapshot(self, aside: Session) -> None:
+    def hold_snapshot(self, opens_aside: Callable[[], Session]) -> None:
         """The same with one snapshot for all of them, which the first that reads fixes.
 
         The application's settings count in it. A statement that fails leaves no trace, if
         the engine has savepoints (:attr:`Capabilities.nests_transactions`); else the engine
         transaction is over with it (:meth:`holds`).
         """
-        self.hold(aside)
+        self.hold(opens_aside)
 
     def holds(self) -> bool:
         """Whether the engine transaction that is held takes further statements."""
@@ -354,7 +371,7 @@ class Session(ABC):
 
     def let_go(self) -> None:
         """Let no further statement join, and commit: what temporary tables have stays."""
-        self.aside = None
+        self._opens_aside = None
         self.commit()
 
     def read_ahead(self, most: int) -> bool:
@@ -373,7 +390,11 @@ class Session(ABC):
 
     def end_hold(self) -> None:
         """Let no further statement join; roll back unless it was committed."""
-        self.aside = None
+        self._opens_aside = None
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            with suppress(EngineError):
+                aside.close()
         self.rollback()
 
     @abstractmethod
@@ -400,7 +421,7 @@ class Session(ABC):
         commit: Callable[[], None],
     ) -> _Outcome:
         """The same, begun and committed in another way."""
-        if self.aside is not None:
+        if self.is_held:
             return body()
 
         def attempt() -> _Outcome:

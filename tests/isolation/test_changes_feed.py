@@ -6,6 +6,7 @@ every version.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -382,6 +383,55 @@ def test_a_feed_goes_on_where_another_has_ended(engine, connection):
     assert list(feed) == whole
     assert feed.version == newest(connection)
     assert list(feed) == []
+
+
+@pytest.mark.every_engine
+def test_asyncio(engine, connection):
+    """It follows without holding the event loop up, and ends when its task is cancelled."""
+    begin = newest(connection)
+    write_some(connection)
+    whole = list(connection.changes("t", since=begin))
+    batches = list(connection.changes_arrow("t", since=begin))
+    database, found = connection._database, []
+
+    async def follow(conn):
+        async for change in conn.changes("t", since=begin, follow=True):
+            found.append(change)  # noqa: PERF401
+
+    async def work():
+        async with await tique.AsyncConnection.connect(engine.url) as conn:
+            assert [change async for change in conn.changes("t", since=begin)] == whole
+            read = [batch async for batch in conn.changes_arrow("t", since=begin)]
+            assert read == batches
+            with pytest.raises(tique.ProgrammingError, match="unknown table"):
+                await anext(conn.changes("nothing", since=begin))
+            feed = conn.changes("t", since=begin, follow=True, timeout=0.2)
+            assert [change async for change in feed] == whole
+            counted = database.connections
+            for _ in range(3):
+                found.clear()
+                following = asyncio.ensure_future(follow(conn))
+                while found != whole:
+                    await asyncio.sleep(0.01)
+                await conn.execute("INSERT INTO t VALUES (9, 'z', 0)")
+                await conn.commit()
+                while len(found) == len(whole):
+                    await asyncio.sleep(0.01)
+                whole.append(found[-1])
+                assert whole[-1].new == (9, "z", 0)
+                await conn.execute("DELETE FROM t WHERE a = 9")
+                await conn.commit()
+                while len(found) == len(whole):
+                    await asyncio.sleep(0.01)
+                whole.append(found[-1])
+                # It waits, or asks whether there is more.
+                await asyncio.sleep(random.uniform(0, 0.1))
+                following.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.wait_for(following, 20)
+                assert database.connections == counted
+
+    asyncio.run(work())
 
 
 def test_it_ends_when_it_has_waited_long_enough(connection):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from contextlib import closing
+from itertools import pairwise
 
 import pytest
 
@@ -385,6 +387,46 @@ def test_many_updates_of_few_rows(engine):
     clock.note()
     connection.checkpoint()
     assert 3 * len(rows) < len(images(connection, "t")) <= 5 * len(rows) + 1
+
+
+@pytest.mark.every_engine
+def test_many_changes_of_few_copies(engine):
+    """Without a key it is at most what two neighbouring points differ by."""
+    retention = "1 hour; hourly for 9 hours"
+    connection = engine.connect(history=retention, checkpoint="manual", retention=1e7)
+    for creation in CREATIONS:
+        connection.execute(creation)
+        connection.commit()
+    model, clock = Model(connection, random.Random(5)), Clock(connection)
+    clock.note()
+    for _ in range(4):
+        for _ in range(8):
+            for _ in range(3):
+                model.copy()
+            model.remove()
+            connection.commit()
+            model.note()
+            clock.note(1)
+            connection.checkpoint()
+        clock.now += 45 * HOUR // 60
+    many = len(images(connection, "u"))
+    clock.now += 2 * HOUR
+    model.put()
+    connection.commit()
+    model.note()
+    clock.note()
+    connection.checkpoint()
+    reach = clock.in_reach(60, 9)
+    model.states = {s: model.states[s] for s in reach}
+    model.check()
+    copies = [Counter(model.states[s][1]) for s in sorted(reach)]
+    differing = sum((b - a).total() + (a - b).total() for a, b in pairwise(copies))
+    left = images(connection, "u")
+    assert len(left) <= differing < many / 2
+    assert all(begin is None for *_, begin, _, _ in left)
+    connection.checkpoint()
+    assert sorted(images(connection, "u"), key=repr) == sorted(left, key=repr)
+    model.check()
 
 
 def test_commit_records_and_moments(engine):

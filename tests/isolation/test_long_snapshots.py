@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 
 import pytest
@@ -206,6 +207,56 @@ def test_ddl_beside_and_within(engine, writer):
         old.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
     old.rollback()
     assert old.execute("SELECT id FROM fresh").fetchall() == [(1,)]
+
+
+@pytest.mark.every_engine
+def test_one_that_begins_beside_ddl(engine, writer):
+    """It waits for DDL, and DDL for it, where the engine cannot have both; not for long."""
+    beside = writer._database.engine.capabilities.defines_beside_snapshots
+    old, other = engine.connect(), engine.connect(transactional_ddl=True)
+    before = ask(old)
+    other.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    if not beside:
+        with pytest.raises(tique.OperationalError, match="runs DDL") as refused:
+            hold(old)
+        assert refused.value.sqlstate == "55006"
+        assert not old._execution.transaction.is_held
+    ending = threading.Timer(0.5, other.rollback)
+    ending.start()
+    hold(old)
+    assert beside or not ending.is_alive()
+    change(writer)
+    assert ask(old) == before
+    ending.join()
+    ending = threading.Timer(0.5, old.rollback)
+    ending.start()
+    other.execute("CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    assert beside or not old._database.engine.held
+    other.commit()
+    ending.join()
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+def test_ddl_after_it_has_read(engine, writer, level):
+    """P1: a snapshot that is the statement's may go; the transaction's has been read."""
+    writer.execute("UPDATE t SET v = v - 1")
+    old = engine.connect(isolation_level=level, transactional_ddl=True)
+    old.execute("INSERT INTO log VALUES (7)")
+    old.execute("SELECT count(*) FROM log")
+    hold(old)
+    writer.commit()
+    writer.checkpoint()
+    create = "CREATE TABLE made AS SELECT max(v) AS v FROM t"
+    if level == "SNAPSHOT":
+        with pytest.raises(tique.SerializationError, match="needs one of now"):
+            old.execute(create)
+        return
+    old.execute(create)
+    old.commit()
+    (found,) = writer.execute("SELECT (SELECT max(v) FROM t), v FROM made").fetchall()
+    assert found[0] == found[1]
+    assert writer.execute("SELECT count(*) FROM log WHERE n = 7").fetchone() == (1,)
 
 
 @pytest.mark.every_engine
@@ -478,12 +529,17 @@ def test_no_free_connection(engine, watched, monkeypatch):
 
 @pytest.mark.every_engine
 @pytest.mark.parametrize("folds", [False, True])
-def test_updates_that_merge(engine, writer, folds):
+@pytest.mark.parametrize("is_held", [False, True])
+def test_updates_that_merge(engine, writer, is_held, folds):
     """P3: they are computed again on what memory has, and lose to what was folded."""
     old = engine.connect()
-    old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
+    old.execute("UPDATE t SET v = v + 1 WHERE id = 7")
+    if not is_held:
+        old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
     hold(old)
-    writer.execute("UPDATE t SET v = v + 10 WHERE id = 100")
+    if is_held:
+        old.execute("UPDATE t SET v = v + 1 WHERE id = 100")
+    writer.execute("UPDATE t SET v = v + 10 WHERE id = 100 OR id = 7")
     writer.commit()
     if folds:
         writer.checkpoint()
@@ -491,8 +547,8 @@ def test_updates_that_merge(engine, writer, folds):
             old.commit()
     else:
         old.commit()
-    found = writer.execute("SELECT v FROM t WHERE id = 100").fetchone()
-    assert found == (110 if folds else 111,)
+    found = writer.execute("SELECT v FROM t WHERE id = 100 OR id = 7").fetchall()
+    assert sorted(found) == ([(18,), (110,)] if folds else [(19,), (111,)])
 
 
 @pytest.mark.every_engine
@@ -509,8 +565,8 @@ def test_between_the_steps_of_the_handover(engine, writer, monkeypatch):
     kind = type(old._execution.transaction.session)
     begin = kind.hold_snapshot
 
-    def hold_slowly(session, aside):
-        begin(session, aside)
+    def hold_slowly(session, opens_aside):
+        begin(session, opens_aside)
         change(writer)
 
     with monkeypatch.context() as patched:
@@ -529,8 +585,7 @@ def test_a_connection_that_goes(engine, writer, ends):
     old = tique.connect(engine.url)
     before = ask(old)
     hold(old)
-    aside = old._execution.transaction.held.aside
-    assert aside is not None
+    aside = old._execution.transaction.session.aside
     change(writer)
     assert ask(old) == before
     if ends == "close":

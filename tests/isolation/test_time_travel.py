@@ -294,7 +294,8 @@ def test_a_transaction_of_the_past_only_reads(engine, writer):
     with writer.transaction(as_of=first):
         assert refused(writer, "SELECT * FROM t FOR UPDATE").sqlstate == "25006"
     with writer.transaction(as_of=first):
-        assert refused(writer, "CREATE TABLE x (n INTEGER)")
+        assert ask(writer, "SELECT v FROM t ORDER BY id") == [(10,), (20,)]
+        assert refused(writer, "CREATE TABLE x (n INTEGER)").sqlstate == "25006"
     assert ask(writer, "SELECT id, v FROM t ORDER BY id") == [(1, 12), (3, 30)]
     with (
         pytest.raises(tique.ProgrammingError) as caught,
@@ -530,6 +531,20 @@ def test_a_named_cursor_reads_in_the_snapshot(engine, writer, monkeypatch):
     cursor.execute(f"SELECT v FROM t AT (VERSION => {first}) ORDER BY id")
     assert cursor.fetchall() == [(10,), (20,)]
     assert asked
+
+
+@pytest.mark.every_engine
+def test_no_session_is_opened_for_a_statement(engine, writer, monkeypatch):
+    """Also if there are versions that memory alone has: a new session takes long."""
+    versions = three_versions(writer)
+
+    def refuse():
+        raise AssertionError
+
+    monkeypatch.setattr(writer._database.engine, "session", refuse)
+    for version in versions:
+        query = f"SELECT count(*) FROM t AT (VERSION => {version}) WHERE id = 1"
+        assert ask(writer, query) == [(1,)]
 
 
 def test_explain_names_the_history(engine, writer):

@@ -668,19 +668,23 @@ def test_a_query_that_does_not_stop_is_given_up(engine, table, monkeypatch):
     add(table, 1, 1)
     with engine.connect(checkpoint="manual", uncommitted_fold_rows=0) as other:
         asking = Asking(other, LONG)
-        asking.expect_there()
         hung = folds(table)._session
-        with folds(table).suspended():
-            assert folds(table)._session is None
-        assert asking.is_alive()
-        assert elsewhere(table, SUM) == [(1000, 499_501)]
-        monkeypatch.undo()
-        while asking.is_alive():
-            with suppress(Exception):
-                # The thread closes it when the query is over.
-                hung.interrupt()
-            other.cancel()
-            asking.join(0.1)
+        try:
+            asking.expect_there()
+            hung = folds(table)._session
+            with folds(table).suspended():
+                assert folds(table)._session is None
+            assert asking.is_alive()
+            assert elsewhere(table, SUM) == [(1000, 499_501)]
+        finally:
+            # Else the connection would wait for it for ever.
+            monkeypatch.undo()
+            while asking.is_alive():
+                with suppress(Exception):
+                    # The thread closes it when the query is over.
+                    hung.interrupt()
+                other.cancel()
+                asking.join(0.1)
         assert asking.error.sqlstate == "57014"
 
 

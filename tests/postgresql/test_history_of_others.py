@@ -7,6 +7,7 @@ import random
 import psycopg
 import pytest
 
+import tique
 from tests.isolation.test_history import Model, query
 from tests.postgresql.privileges import denied
 from tests.staging import stage_above
@@ -106,3 +107,29 @@ def test_commit_records_are_kept_whoever_prunes(shop):
             connection.execute("SELECT tique.guest_prune(0)")
         assert (query(shop.owner.connection, count) == before) is is_kept
     assert len(query(shop.owner.connection, "SELECT cts FROM tique.moments")) in (1, 2)
+
+
+def test_a_role_that_prunes_nothing(shop):
+    """Images stay until a process of the owner's comes, and no point is read by them."""
+    shop.natively("GRANT SELECT, INSERT, UPDATE, DELETE ON open TO writer")
+    keep(shop.owner, ["open"])
+    writer = shop.process("writer")
+    before = writer.database.timeline.position().sts
+    for n in range(3):
+        writer.commit("UPDATE open SET v = %s WHERE id = 1", [n])
+        writer.connection.checkpoint()
+    shop.natively(
+        *(
+            f"UPDATE tique.{name} SET committed_at = committed_at - 7200000000"
+            for name in ("outcomes", "log")
+        )
+    )
+    writer.commit("UPDATE open SET v = 9 WHERE id = 2")
+    left = f"SELECT v FROM {history_name(tables(shop)['open'])} WHERE id = 1"
+    for process, keeps in ((writer, True), (shop.owner, False)):
+        process.connection.rollback()
+        process.connection.checkpoint()
+        assert bool(query(shop.owner.connection, left)) is keeps
+        with pytest.raises(tique.OperationalError, match="has no version"):
+            writer.connection.execute(f"SELECT * FROM open AT (VERSION => {before})")
+        writer.connection.rollback()

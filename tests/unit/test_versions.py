@@ -130,6 +130,29 @@ def test_a_fold_with_a_bulk_commit_in_it_leaves_nothing_known(versions):
     assert versions.storage_row((1, 1)) == (False, None)
 
 
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_flat_while_a_commit_is_added(versions, monkeypatch, is_bulk):
+    """P1: a key has two versions for older snapshots, whatever is half done."""
+    versions.publish(5, [write(1, 1, 10)])
+    assert versions.is_flat
+    versions.publish(6, [write(1, 1, 11)])
+    assert not versions.is_flat
+    count, seen = versions._count, []
+
+    def look_and_count():
+        seen.append(versions.is_flat)
+        count()
+
+    monkeypatch.setattr(versions, "_count", look_and_count)
+    if is_bulk:
+        versions.publish_bulk(7, 2, 0)
+    else:
+        versions.publish(7, [write(2, 1, 20)])
+    assert seen == [False]
+    versions.folded(6)
+    assert versions.is_flat
+
+
 def test_matching(versions):
     """P1: nothing that a snapshot needs may be missing, for any part of the key."""
     assert set(versions.matching((0,), (1,))) == set()

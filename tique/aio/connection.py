@@ -13,21 +13,26 @@ from typing_extensions import TypeVar, Unpack
 from tique import errors
 from tique._connect import connect
 from tique.aio.cursor import AsyncCursor
+from tique.aio.feed import iterate
 from tique.aio.worker import Worker
 from tique.rows import RowFactory, TupleRow, tuple_row
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from datetime import datetime
     from types import TracebackType
 
+    import pyarrow
+
     from tique._connect import ConnectionOptions
+    from tique.aio.feed import FeedOptions
     from tique.connection.connection import Connection
     from tique.connection.connection_info import ConnectionInfo, ForeignKey, Pipeline
     from tique.connection.notices import Notice
     from tique.connection.query_text import Query
     from tique.database.status import Status
+    from tique.history.feed import Change
     from tique.query.transaction.isolation import IsolationLevel
 
 RowT = TypeVar("RowT", default=Any)
@@ -320,6 +325,24 @@ class AsyncConnection(Generic[RowT]):
     async def checkpoint(self) -> int:
         """Fold all stable versions into storage now (:meth:`tique.Connection.checkpoint`)."""
         return await self._worker.run(self._connection.checkpoint)
+
+    # The past
+
+    def changes(
+        self, table: str, /, **options: Unpack[FeedOptions]
+    ) -> AsyncGenerator[Change[RowT]]:
+        """Iterate over what commits have changed (:meth:`tique.Connection.changes`).
+
+        It begins with the first change that is asked for, and refuses then. It is at its end
+        when the task that waits for a change is cancelled.
+        """
+        return iterate(partial(self._connection.changes, table, **options))
+
+    def changes_arrow(
+        self, table: str, /, **options: Unpack[FeedOptions]
+    ) -> AsyncGenerator[pyarrow.RecordBatch]:
+        """The same in batches (:meth:`tique.Connection.changes_arrow`)."""
+        return iterate(partial(self._connection.changes_arrow, table, **options))
 
     async def trust_function(self, name: str) -> None:
         """Vouch for a function of your own (:meth:`tique.Connection.trust_function`)."""

@@ -38,6 +38,7 @@ from tique.database.database import release
 from tique.query.base import Outcome, Statement
 from tique.query.define.migration import Migration
 from tique.query.define.redefinition import redefined
+from tique.query.define.schema_changes import expect_writable
 from tique.query.define.temporary import Temporaries
 from tique.query.read.fences import run_fenced_if_needed
 from tique.query.read.past import point_at
@@ -172,9 +173,6 @@ class Execution:
             database.transactions.pop(self.transaction.txid, None)
             database.catalog.long_writers.pop(self.transaction.txid, None)
             database.locks.abandon(self.transaction.txid)
-            held = self.transaction.held
-            if held is not None and held.aside is not None:
-                database.leave(held.aside)
         self.temporaries.forget()
         database.abandon(self.session, self.migration)
 
@@ -328,8 +326,7 @@ class Execution:
         if isinstance(error, EngineError | RewriteError):
             self.drop_statement()
             # An error there must not end an engine transaction that is held.
-            session = self.session.aside or self.session
-            raise translated_by(session, error) from error
+            raise translated_by(self.session.aside, error) from error
         fault = unexpected(error, query)
         if fault is not None:
             self.drop_statement()
@@ -480,10 +477,14 @@ class Execution:
             statement.defines and (self._defines_within or statement.is_held)
         )
         if held is not None and (migrates or statement.defines):
-            raise errors.SerializationError(
-                "the snapshot of this transaction was handed to the engine, and DDL needs "
-                "one of now: run it in a transaction that begins with it"
-            )
+            expect_writable(transaction)
+            if transaction.has_one_snapshot:
+                raise errors.SerializationError(
+                    "the snapshot of this transaction was handed to the engine, and DDL "
+                    "needs one of now, in which its statements would have read other rows: "
+                    "run it in a transaction that begins with it"
+                )
+            transaction.let_go()
         if migrates:
             migration = transaction.migration or self._migrate(transaction)
             run = partial(migration.run, run, defines=statement.defines)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias
 
 from typing_extensions import TypeVar
@@ -150,7 +151,8 @@ class Feed(Generic[ItemT]):
         self._place = place
         self._read = read
         self._follows = follows
-        self._timeout = timeout
+        self._timeout = inf if timeout is None else timeout
+        self._waits_until: float | None = None
         self._items: Iterator[tuple[int, ItemT]] = iter(())
         self._pieces: Iterator[Iterable[tuple[int, ItemT]]] = iter(())
         self._last: int | None = None
@@ -195,20 +197,33 @@ class Feed(Generic[ItemT]):
     def __next__(self) -> ItemT:
         """Return the next one."""
         try:
-            while True:
-                found = next(self._items, None)
-                if found is not None:
-                    # The rest of the commit may be still to come.
-                    self.version = max(self.version, found[0] - 1)
-                    return found[1]
-                if not (self._take() or self._look_again()):
+            while (item := self._at_hand()) is None:
+                pause = self._fetch()
+                if pause is None:
                     raise StopIteration
-        except BaseException as error:
-            was_closed = self._reader.closed
+                time.sleep(pause)
+            return item
+        except BaseException:
             self.close()
-            if was_closed and isinstance(error, errors.Error):
+            raise
+
+    def _at_hand(self) -> ItemT | None:
+        """The next one, if it was fetched."""
+        found = next(self._items, None)
+        if found is None:
+            return None
+        # The rest of the commit may be still to come.
+        self.version = max(self.version, found[0] - 1)
+        return found[1]
+
+    def _fetch(self) -> float | None:
+        """Fetch more; after how many seconds there may be some, or None at the end."""
+        try:
+            return 0.0 if self._take() else self._look_again()
+        except errors.Error:
+            if self._reader.closed:
                 # Another thread has closed it meanwhile.
-                raise StopIteration from None
+                return None
             raise
 
     def _take(self) -> bool:
@@ -224,21 +239,21 @@ class Feed(Generic[ItemT]):
             self._items = iter(piece)
             return True
 
-    def _look_again(self) -> bool:
-        """Wait for new commits to the table; False if this is the end."""
-        waits_until = self._timeout and time.monotonic() + self._timeout
-        while self._follows and not self._reader.closed and self.version != self._last:
-            with self._execution.guarded():
-                transaction = self._begin()
-                if transaction.versions(self._table).last_cts > self.version:
-                    self._prepare(transaction)
-                    return True
-                self._execution.rollback()
-                self.version = min(transaction.sts, self._last or transaction.sts)
-            if waits_until is not None and time.monotonic() >= waits_until:
-                break
-            time.sleep(_PAUSE)
-        return False
+    def _look_again(self) -> float | None:
+        """Look for new commits to the table; the seconds as of :meth:`_fetch`."""
+        if not self._follows or self._reader.closed or self.version == self._last:
+            return None
+        with self._execution.guarded():
+            transaction = self._begin()
+            if transaction.versions(self._table).last_cts > self.version:
+                self._prepare(transaction)
+                self._waits_until = None
+                return 0.0
+            self._execution.rollback()
+            self.version = min(transaction.sts, self._last or transaction.sts)
+        if self._waits_until is None:
+            self._waits_until = time.monotonic() + self._timeout
+        return _PAUSE if time.monotonic() < self._waits_until else None
 
     def close(self) -> None:
         """End it; idempotent. Another thread may do so."""

@@ -363,6 +363,8 @@ class Database:
             if migration is not None:
                 migration.close()
             with suppress(EngineError):
+                session.end_hold()
+            with suppress(EngineError):
                 session.close()
             release(self)
 

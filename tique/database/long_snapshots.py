@@ -9,8 +9,8 @@ Argument
 *A statement under way* has the connection's lock, for which the thread does not wait: it marks the
 transaction, and the connection's own thread hands it over before its next statement. So a
 statement is planned and run on one side of the handover. One that runs for minutes keeps λ
-back until it ends. What takes long is done before the lock is taken: a session is opened, and
-versions are drained; both are of no harm if the transaction ends meanwhile.
+back until it ends. What takes long is done before the lock is taken: versions are drained, by a session
+of the thread's own; that is of no harm if the transaction ends meanwhile.
 
 *An idle transaction* is handed over by the thread, under the lock, while its application is
 elsewhere. Its next statement finds it held.
@@ -50,7 +50,7 @@ given up for dead (fenced) hands nothing over: its transactions are refused.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tique import errors
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
     from tique_backends.engine import Engine
-    from tique_backends.session import Session
     from tique_udfs import Sequencer
 
 _MOST_READ = 10_000
@@ -131,32 +130,24 @@ class LongSnapshots:
             transaction.is_long = True
             return
         lock.release()
-        aside: Session | None = None
         try:
             if transaction.has_one_snapshot:
-                aside = self._engine.session()
-                for versions in self._catalog.all_versions():
-                    versions.drain(aside, transaction.sts)
+                with closing(self._engine.session()) as session:
+                    for versions in self._catalog.all_versions():
+                        versions.drain(session, transaction.sts)
         except (EngineError, errors.Error) as error:
             _note(transaction, str(error))
         else:
             if lock.acquire(blocking=False):
                 try:
-                    self.hand_over(transaction, aside)
+                    self.hand_over(transaction)
                 finally:
                     lock.release()
-        if aside is not None and (
-            transaction.held is None or transaction.held.aside is not aside
-        ):
-            with suppress(EngineError):
-                aside.close()
 
-    def hand_over(
-        self, transaction: DDLTransaction, aside: Session | None = None
-    ) -> None:
+    def hand_over(self, transaction: DDLTransaction) -> None:
         """Hand a transaction's snapshot over, if it is in the way; or note why not.
 
-        The connection's lock is held. ``aside`` is a session for the transaction.
+        The connection's lock is held.
         """
         transaction.is_long = False
         is_open = self._transactions.get(transaction.txid) is transaction
@@ -169,7 +160,7 @@ class LongSnapshots:
                 # Nothing was seen of it.
                 return
             elif transaction.session.read_ahead(_MOST_READ):
-                transaction.hold(aside)
+                transaction.hold()
             else:
                 _note(transaction, "a large result of it is being read")
         except (EngineError, errors.Error) as error:

@@ -34,15 +34,10 @@ class HeldVersions(TableVersions):
         super().__init__(versions.table, _NOTHING)
         self.since, self.folded_until = versions.since, versions.folded_until
         with versions.lock:
-            self._is_flat, self._is_appended = versions.is_flat, versions.is_appended
+            self.is_flat, self._is_appended = versions.is_flat, versions.is_appended
             if versions.oldest is not None and versions.oldest <= sts:
                 self.oldest, self.rows = versions.oldest, versions.rows
         self.bulk = (BulkCommit(sts, self.rows, self.rows, sts),)
-
-    @property
-    @override
-    def is_flat(self) -> bool:
-        return self._is_flat
 
     @property
     @override

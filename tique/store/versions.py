@@ -138,6 +138,8 @@ class TableVersions:
         self.rows = 0
         self.tombstones = 0
         self.oldest: int | None = None
+        self.is_flat = True
+        """Whether no key has two versions in the cache table."""
         self.is_behind = False
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
@@ -164,14 +166,6 @@ class TableVersions:
     def is_complete(self) -> bool:
         """Whether the index holds every version that the cache table holds."""
         return not self.bulk
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether no key has two versions in the cache table."""
-        bulk = self.bulk
-        if bulk:
-            return len(bulk) == 1 and self.rows == bulk[0].rows
-        return self.rows == len(self._chains)
 
     @property
     def is_appended(self) -> bool:
@@ -422,6 +416,10 @@ class TableVersions:
         if chains.oldest is not None:
             oldest.append(chains.oldest)
         self.oldest = min(oldest, default=None)
+        # Last of all, in one step: a commit that is being added is in no snapshot yet.
+        self.is_flat = len(bulk) < 2 and self.rows == (
+            bulk[0].rows if bulk else len(chains)
+        )
 
     def drain(self, session: Session, sts: int | None = None) -> None:
         """Make sure that the cache table has every version with cts ≤ ``sts``.
@@ -449,7 +447,7 @@ class TableVersions:
     def _drain_piece(self, session: Session) -> None:
         """Drain some of the oldest versions, whole commits; ``_draining`` is held."""
         # They are committed, whatever becomes of a transaction that is held.
-        session = session.aside or session
+        session = session.aside
         drained: list[tuple[int, Row, bool]] = []
         try:
             with self.lock:

@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tique_backends.names import history_name
+from tique_backends.names import column_list, history_name
 from tique_rewriter.schema import History
 
 if TYPE_CHECKING:
@@ -182,21 +182,47 @@ def prune_moments(session: Session, oldest: int) -> None:
 
 
 def prune(
-    session: Session, table: Table, until: int, points: Sequence[int] = ()
+    session: Session,
+    table: Table,
+    until: int,
+    points: Sequence[int],
+    images: Sequence[str],
 ) -> int:
     """Delete images of which no version can be asked for; their number.
 
     These are the versions from ``until`` on, and ``points``, ascending, before. In a table
-    without a key an image tells apart what was before its commit and what came after.
+    without a key an image tells apart what was before its commit and what came after; rows
+    are the same if ``images`` are, too (:meth:`~tique_backends.forms.Forms.images`).
     """
-    if table.is_keyless:
-        until = min([until, *points])
-        return session.change(
-            f"DELETE FROM {history_name(table)} WHERE _until <= {until}"
-        )
     # The last point before it ended.
     cases = " ".join(f"WHEN _until > {point} THEN {point}" for point in points[::-1])
     last = f"CASE {cases} ELSE -1 END" if points else "-1"
-    return session.change(
-        f"DELETE FROM {history_name(table)} WHERE _until <= {until} AND _from > {last}"
+    some = f"FROM {history_name(table)} WHERE _until <= "
+    if not table.is_keyless:
+        return session.change(f"DELETE {some}{until} AND _from > {last}")
+    gone = session.change(f"DELETE {some}{min([until, *points])}")
+    # Of equal copies that came and went between two points stays how many more there are.
+    columns = column_list(table)
+    alike = ", ".join([columns, *images, last])
+    judged = (
+        f"(SELECT {columns}, _until, _there, {last} AS _last, row_number() "
+        f"OVER (PARTITION BY {alike}, _there ORDER BY _until) AS _number, "
+        f"sum(CASE WHEN _there THEN 1 ELSE -1 END) OVER (PARTITION BY {alike}) AS _more "
+        f"{some}{until}) AS _i WHERE "
     )
+    stays = "_number <= CASE WHEN _there THEN _more ELSE -_more END"
+    found = session.execute(f"SELECT DISTINCT _last FROM {judged}NOT {stays}")
+    places = ", ".join(str(place) for (place,) in found.fetch_all())
+    if places:
+        # Copies cannot be told apart: those that stay are written anew.
+        session.execute(
+            f"INSERT INTO {history_name(table)} SELECT {columns}, 0, _until, _there "
+            f"FROM {judged}{stays} AND _last IN ({places})"
+        )
+        gone += session.change(
+            f"DELETE {some}{until} AND _from IS NULL AND {last} IN ({places})"
+        )
+        gone -= session.change(
+            f"UPDATE {history_name(table)} SET _from = NULL WHERE _from IS NOT NULL"
+        )
+    return gone

@@ -145,6 +145,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
     )
 
     def __init__(self, location: Location) -> None:
+        super().__init__()
         self.forms = DuckDBForms()
         self._gathered = GatheredForms()
         self.statistics = Statistics()

@@ -133,6 +133,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     )
 
     def __init__(self, address: Address) -> None:
+        super().__init__()
         self.forms = MonetDBForms()
         self._forms_beside = {
             (False, False): self.forms,

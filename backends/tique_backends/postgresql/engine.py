@@ -191,6 +191,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     def __init__(
         self, presence: Presence, statistics: Statistics, sequencer: str | None
     ) -> None:
+        super().__init__()
         self.forms = PostgreSQLForms()
         self.statistics = statistics
         self._wanted = sequencer

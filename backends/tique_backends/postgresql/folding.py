@@ -91,7 +91,7 @@ def _sealed(session: PostgreSQLSession, table: Table) -> str:
     """What lets the rest of the engine transaction run no users' code, or fails."""
     sealed = f"tique.guest_expect_own({quoted(storage_name(table))})"
     # In the application's own transaction the path stays its own.
-    return sealed if session.aside is not None else f"{sealed}, {path_locked('TRUE')}"
+    return sealed if session.is_held else f"{sealed}, {path_locked('TRUE')}"
 
 
 def overwrite_cached(

@@ -20,7 +20,9 @@ and no function with more rights looks at them: a commit hands their rows over.
 
 *Moving versions.* The server does it, from the log and the cache table, up to what its
 own sts and λ allow. So any guest may fold any table: it does not decide which rows are
-written there. Only recovery is the owner's.
+written there. Only recovery is the owner's, and pruning of histories: any process of the owner that
+checkpoints does it, also if guests do all the folding. Until one comes images take space, and nothing
+else: a point beyond the retention is refused whether its images are there or not.
 
 *If the process dies* the same holds as for any other: each function is one engine
 transaction.

@@ -120,7 +120,8 @@ class Migration(SchemaChanges):
         )
         self._lasting = changes.catalog
         self._transaction = transaction
-        self._aside: Session | None = None
+        self._has_begun = False
+        """Whether the engine transaction has."""
         self._pause = ExitStack()
         self._folds: object = None
         self._held: dict[int, Table] = {}
@@ -149,9 +150,9 @@ class Migration(SchemaChanges):
         transaction = self._transaction
         expect_writable(transaction)
         self.timeline.expect_owner()
-        self.expect_none_held()
         with ExitStack() as opening:
             opening.enter_context(self.checkpointer.paused(LOCK_TIMEOUT))
+            opening.enter_context(self.none_held())
             # The snapshot is as new as it may be; from here on it is the only one.
             if not transaction.renew():
                 transaction.refresh()
@@ -184,12 +185,10 @@ class Migration(SchemaChanges):
         self._is_open = False
         with self._pause:
             self._lasting.held = frozenset()
-            aside, self._aside = self._aside, None
-            if aside is not None:
+            if self._has_begun:
+                self._has_begun = False
                 with suppress(EngineError):
                     session.end_hold()
-                with suppress(EngineError):
-                    aside.close()
 
     def run(
         self,
@@ -218,7 +217,7 @@ class Migration(SchemaChanges):
     def mark(self) -> Mark | None:
         """Set a savepoint in the engine transaction, if that has begun."""
         self.expect_sound()
-        if self._aside is None:
+        if not self._has_begun:
             return None
         self._marks += 1
         if not self.engine.capabilities.nests_transactions:
@@ -232,7 +231,7 @@ class Migration(SchemaChanges):
 
     def _has_marks(self) -> bool:
         """Whether the engine can go back to a savepoint."""
-        return self._aside is not None and any(
+        return self._has_begun and any(
             savepoint.mark is not None and savepoint.mark.state is not None
             for savepoint in self._transaction.savepoints
         )
@@ -309,7 +308,7 @@ class Migration(SchemaChanges):
         # A savepoint before it has another number.
         transaction.sequence += 2
         transaction.visible_sequence = transaction.defined_at = transaction.sequence
-        if self._aside is not None:
+        if self._has_begun:
             transaction.session.forget_plans()
         # Writes to tables that are gone.
         for number, writes in list(transaction.writes.items()):
@@ -368,7 +367,7 @@ class Migration(SchemaChanges):
         body: Callable[[], _Outcome],
         since: Mapping[int, float] = MappingProxyType({}),
     ) -> _Outcome:
-        if self._aside is None:
+        if not self._has_begun:
             self._begin()
         outcome = self._done(session, body)
         self.catalog.reload(session, since)
@@ -378,22 +377,19 @@ class Migration(SchemaChanges):
 
     def _begin(self) -> None:
         """Begin the engine transaction."""
-        transaction = self._transaction
-        aside = self.engine.session()
+        transaction, session = self._transaction, self._transaction.session
         try:
             for versions in self.catalog.all_versions():
-                versions.drain(aside, transaction.sts)
+                versions.drain(session, transaction.sts)
             if transaction.savepoints:
                 self._first = kept(transaction, None, {}, set(), set())
-            transaction.session.hold(aside)
+            session.hold(self.engine.session)
         except BaseException:
             # An engine transaction may have begun, and failed.
             with suppress(EngineError):
-                transaction.session.end_hold()
-            with suppress(EngineError):
-                aside.close()
+                session.end_hold()
             raise
-        self._aside = aside
+        self._has_begun = True
 
     def _hold(self, table: Table) -> None:
         """Have nothing committed to a table since the snapshot, until the end."""
@@ -432,7 +428,7 @@ class Migration(SchemaChanges):
         self._hold(table)
         if self.catalog.versions(table).is_empty:
             return
-        if self._aside is None:
+        if not self._has_begun:
             with self.committer.paused(LOCK_TIMEOUT), self.timeline.alone():
                 super().settle(table, mine)
             return
@@ -522,7 +518,7 @@ class Migration(SchemaChanges):
         """
         self.expect_sound()
         transaction = self._transaction
-        if self._aside is None:
+        if not self._has_begun:
             self._begin()
         deadline = time.monotonic() + _PATIENCE
         while True:
@@ -555,20 +551,18 @@ class Migration(SchemaChanges):
 
     def _write(self, ticket: Ticket) -> dict[int, int]:
         """Certify the writes; bring them into the engine transaction, with their record."""
-        transaction, aside = self._transaction, self._aside
-        assert aside is not None
-        session = transaction.session
+        transaction, session = self._transaction, self._transaction.session
         self.refuse_users(self._changed(), transaction)
         self._expect_undisturbed()
         for table in self._held.values():
             self._expect_unchanged(table)
-        self._certify(ticket, aside)
+        self._certify(ticket, session.aside)
         staged: dict[int, int] = {}
         for writes in ticket.writes:
             if writes.is_staged:
                 number = writes.table.id
                 if self._lasting.find_versions(number) is not None:
-                    self.catalog.versions(writes.table).drain(aside)
+                    self.catalog.versions(writes.table).drain(session)
                 staged[number] = session.append_staged(writes.table, ticket.cts)
         known = {table.id for table in self._lasting}
         made = {table.id: 0 for table in self.catalog if table.id not in known}

@@ -46,6 +46,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
+from tique.query.transaction.held import PATIENCE
 from tique_backends.errors import EngineError
 from tique_rewriter.schema import History
 
@@ -124,17 +125,18 @@ class SchemaChanges:
     def alone(self) -> Iterator[None]:
         """Keep all threads and processes from committing, folding, and running DDL."""
         self.timeline.expect_owner()
-        self.expect_none_held()
         # A checkpoint may take long; commits do not wait for that.
         with (
             self.checkpointer.paused(LOCK_TIMEOUT),
+            self.none_held(),
             self.committer.paused(LOCK_TIMEOUT),
             self.timeline.alone(),
         ):
             yield
 
-    def expect_none_held(self) -> None:
-        """Refuse DDL beside a snapshot that the engine keeps, if it cannot have both.
+    @contextmanager
+    def none_held(self) -> Iterator[None]:
+        """Have the engine keep no snapshot meanwhile, if it cannot have both.
 
         Raises
         ------
@@ -142,12 +144,20 @@ class SchemaChanges:
             A transaction of this process reads the past (SQLSTATE 55006).
         """
         engine = self.engine
-        if engine.held and not engine.capabilities.defines_beside_snapshots:
-            raise errors.OperationalError(
-                "a transaction of this process reads the past, or a feed: the engine "
-                "refuses DDL beside that; end it first",
-                sqlstate="55006",
-            )
+        if engine.capabilities.defines_beside_snapshots:
+            yield
+            return
+        deadline = time.monotonic() + PATIENCE
+        with engine.defining:
+            while engine.held:
+                if time.monotonic() > deadline:
+                    raise errors.OperationalError(
+                        "a transaction of this process reads the past, or a feed: the "
+                        "engine refuses DDL beside that; end it first",
+                        sqlstate="55006",
+                    )
+                time.sleep(PATIENCE / 100)
+            yield
 
     def transact(
         self,

@@ -208,7 +208,7 @@ class Temporaries:
         # It is made like a managed one for a moment, without a barrier.
         transaction.ddl.changes.timeline.expect_owner()
         session = transaction.session
-        table = self._described(transaction.apart, plan, query)
+        table = self._described(transaction.session.aside, plan, query)
         self._there[table.id] = table
         count = temporary.create(session, table, query if plan.has_rows else None)
         self._catalog.add_temporary(table)
@@ -255,7 +255,7 @@ class Temporaries:
         self._expect_possible(transaction, "VIEW", plan.name)
         transaction.ddl.changes.timeline.expect_owner()
         # Even of one that is there: the engine may not have IF NOT EXISTS.
-        written = self._written(transaction.apart, plan)
+        written = self._written(transaction.session.aside, plan)
         if name in self._views and not plan.replaces:
             return
         number = -next(_numbers)
@@ -299,7 +299,7 @@ class Temporaries:
         bound: Sequence[Any] = ()
         if query is not None:
             text, bound = f"{plan.columns} AS {query[0]} WITH NO DATA", query[1]
-        is_held = session.aside is not None
+        is_held = session.is_held
         if not is_held:
             session.begin()
         try:

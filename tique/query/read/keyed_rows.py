@@ -236,7 +236,13 @@ class KeyedRows(ABC):
         self._read[table.id, key] = row
 
     def _queried_row(self, table: Table, key: Key) -> Row | None:
-        writes = self.prepare_scan(table)
+        self.versions(table).drain(self.session, self.sts)
+        writes = self.writes.get(table.id)
+        if writes is not None and writes.is_staged:
+            writes.spill(self.session)
+        else:
+            # Rows in the buffer have other keys, and stay there: they may merge.
+            writes = None
         source = self.engine.forms.point(
             table,
             self.sts,

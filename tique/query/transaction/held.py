@@ -17,15 +17,23 @@ before the transaction leaves λ. What is known of a table's versions then stays
 
 *Its own writes* are on top, in buffers and staging tables of the same session, as ever. Temporary
 tables are the engine's and part of its transaction: it ends by COMMIT, so that staged rows are there when
-the transaction's own commit, in engine transactions of its own, reads them. Nothing else was
-written in it: drained versions are appended by another session (``aside``).
+the transaction's own commit, in engine transactions of its own, reads them. Nothing else is
+written in it, and what is to be seen of later commits is read by another session, which is
+opened when it is needed (:attr:`~tique_backends.session.Session.aside`).
 
 *A statement that fails* leaves no trace, and the snapshot stays, where the engine has
 savepoints: its session sets one before each statement. Elsewhere the engine ends its
 transaction with the error, and the snapshot is gone with it: the transaction refuses
 everything but ROLLBACK (25P02), and COMMIT if it has written.
 
-*DDL* and what begins anew on a newer snapshot is refused, or left out: the engine's would be another one.
+*DDL* needs a snapshot of now. At READ COMMITTED it has one, as every statement. Otherwise it is refused
+(40001), also if the transaction has only read: what it has read must stay as it was (P1), and
+one that has read nothing is not handed over.
+
+*An engine whose schema may not change beside it* (MonetDB): DDL has the engine's lock ``defining`` from
+before it looks for snapshots that are held until its end, and a snapshot is counted among these under
+the lock, before its engine transaction begins. So one of the two sees the other, waits a moment, and is
+refused (55006).
 
 *If the process dies*, or is stopped, its connection and with it the engine transaction is the
 engine's to end. No other transaction waits for it: λ has passed it.
@@ -47,8 +55,11 @@ if TYPE_CHECKING:
     from tique.history.moments import Point
     from tique.query.transaction.transaction import Transaction
     from tique.store.versions import TableVersions
-    from tique_backends.session import Session
+    from tique_backends.engine import Engine
     from tique_rewriter.schema import Table
+
+PATIENCE = 2.0
+"""Seconds that a snapshot and DDL wait for one another, where only one of them can be."""
 
 _FIXING = 'SELECT id, folded FROM tique."tables"'
 """Read first, so that the engine transaction has its snapshot."""
@@ -61,8 +72,6 @@ class Held:
     ----------
     transaction
         The transaction, whose snapshot is registered.
-    aside
-        A session for statements that are no part of it; it is closed at the end.
 
     Attributes
     ----------
@@ -72,33 +81,42 @@ class Held:
         Tables, by id, and points of the past as of which these can be read there.
     """
 
-    def __init__(self, transaction: Transaction, aside: Session) -> None:
+    def __init__(self, transaction: Transaction) -> None:
         engine, sts = transaction.engine, transaction.sts
         self._session = session = transaction.session
         self._keepers = engine.held
         self._nests = engine.capabilities.nests_transactions
-        self._aside: Session | None = None
         self._versions: dict[int, HeldVersions] = {}
-        self._is_lost = False
+        self._is_lost = self._has_ended = False
         self.readable: set[tuple[int, Point]] = set()
         try:
             for versions in transaction.catalog.all_versions():
                 if versions.is_behind:
                     continue
-                versions.drain(aside, sts)
+                versions.drain(session, sts)
                 self._versions[versions.table.id] = HeldVersions(versions, sts)
-            self._keepers.add(self)
-            session.hold_snapshot(aside)
+            self._expect_no_ddl(engine)
+            session.hold_snapshot(engine.session)
             self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())
         except BaseException:
             # An engine transaction may have begun, and failed.
             self._keepers.discard(self)
             with suppress(EngineError):
                 session.end_hold()
-            with suppress(EngineError):
-                aside.close()
             raise
-        self._aside = aside
+
+    def _expect_no_ddl(self, engine: Engine) -> None:
+        """Be seen by DDL that comes later, where that is not under way."""
+        if not engine.defining.acquire(timeout=PATIENCE):
+            raise errors.OperationalError(
+                "a transaction of this process runs DDL, and its engine's catalog does not "
+                "stand a snapshot beside that; try again when it has ended",
+                sqlstate="55006",
+            )
+        try:
+            self._keepers.add(self)
+        finally:
+            engine.defining.release()
 
     def versions(self, table: Table, newest: TableVersions) -> TableVersions:
         """The versions of a table as the engine transaction sees them; ``newest`` now.
@@ -150,8 +168,7 @@ class Held:
         EngineError
             It could not be committed: what was staged in it may be gone.
         """
-        aside = self._aside
-        if aside is None:
+        if self._has_ended:
             return
         try:
             if self.is_kept():
@@ -160,12 +177,5 @@ class Held:
             # Also after a COMMIT that failed.
             with suppress(EngineError):
                 self._session.end_hold()
-            with suppress(EngineError):
-                aside.close()
-            self._aside = None
+            self._has_ended = True
             self._keepers.discard(self)
-
-    @property
-    def aside(self) -> Session | None:
-        """The session for statements that are no part of it; None: it has ended."""
-        return self._aside

@@ -107,7 +107,7 @@ def newer_commit(
         writes = _as_written(
             tables[number], [(key, keys[number, key]) for _, key in group]
         )
-        conflict = transaction.certifier.conflict(writes, transaction.apart)
+        conflict = transaction.certifier.conflict(writes, transaction.session.aside)
         if conflict is not None:
             return conflict
     return None

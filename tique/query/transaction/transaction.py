@@ -280,10 +280,8 @@ class Transaction(KeyedRows):
         """Whether the engine keeps its snapshot (:mod:`tique.query.transaction.held`)."""
         return self.held is not None
 
-    def hold(self, aside: Session | None = None) -> None:
+    def hold(self) -> None:
         """Have the engine keep its snapshot, so that λ may pass it; idempotent.
-
-        ``aside`` is a session that it may have for itself.
 
         Raises
         ------
@@ -291,18 +289,13 @@ class Transaction(KeyedRows):
             The engine transaction could not be begun: the snapshot is kept as before.
         """
         if self.held is None:
-            self.held = Held(self, aside or self.engine.session())
+            self.held = Held(self)
             self.obstacle = None
             if self.has_one_snapshot:
                 # Folds keep what a commit is certified by, before they may pass it.
                 if not self.read_only:
                     self.catalog.long_writers[self.txid] = self.sts
                 self.timeline.end(self.txid)
-
-    @property
-    def apart(self) -> Session:
-        """A session for what is not to be seen in the snapshot that the engine keeps."""
-        return (self.held and self.held.aside) or self.session
 
     def let_go(self) -> None:
         """End the engine transaction that keeps its snapshot, if there is one.
@@ -483,7 +476,7 @@ class Transaction(KeyedRows):
         session = self.session
         return (
             session.is_as_opened
-            and session.aside is None
+            and not session.is_held
             and not self.has_run_ddl
             and not any(self.writes.get(table.id) for table in tables)
         )

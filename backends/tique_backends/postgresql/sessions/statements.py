@@ -269,7 +269,7 @@ class StatementSession(Session):
         return self.shown([kept_name(column.type) for column in columns], rows)
 
     def _may_cancel(self) -> bool:
-        return self.aside is None or self._keeps_snapshot
+        return not self.is_held or self._keeps_snapshot
 
     @override
     def explain(

@@ -165,8 +165,8 @@ class TransactionSession(StatementSession):
         self._run(statement)
 
     @override
-    def hold(self, aside: Session) -> None:
-        super().hold(aside)
+    def hold(self, opens_aside: Callable[[], Session]) -> None:
+        super().hold(opens_aside)
         # What it locks other clients wait for: it must not wait for long for them (P6).
         # And it lasts as long as the application's transaction does.
         self._run(
@@ -175,12 +175,12 @@ class TransactionSession(StatementSession):
         )
 
     @override
-    def hold_snapshot(self, aside: Session) -> None:
+    def hold_snapshot(self, opens_aside: Callable[[], Session]) -> None:
         self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self._run(
             f"SET LOCAL idle_in_transaction_session_timeout = 0; SAVEPOINT {MARK}"
         )
-        self.aside, self._keeps_snapshot = aside, True
+        self._opens_aside, self._keeps_snapshot = opens_aside, True
 
     @override
     def let_go(self) -> None:
