@@ -630,6 +630,7 @@ def scans_command(
     show_default=True,
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--history", help="The retention of the table's history.")
 @_seed_option
 @_directory_option
 @_json_option
@@ -638,6 +639,7 @@ def folds_command(
     warehouses: int,
     keys: tuple[int, ...],
     rounds: int,
+    history: str | None,
     seed: int,
     directory: Path,
     as_json: bool,
@@ -656,6 +658,7 @@ def folds_command(
             directory,
             keys=keys,
             rounds=rounds,
+            history=history,
             progress=tell,
         )
     if as_json:

@@ -43,6 +43,35 @@ class Versions:
     deleted: Sequence[bool]
 
 
+class Image(NamedTuple):
+    """What a key had from ``since`` until ``until``, exclusive: a before-image.
+
+    If there was no row (``there``), only the key's columns of ``row`` count. If ``since`` is
+    None it is where the key's last image ends.
+    """
+
+    row: Row
+    since: int | None
+    until: int
+    there: bool
+
+
+class StoredImage(NamedTuple):
+    """The same, of the row that storage has under a key, if it has one."""
+
+    key: Row
+    since: int | None
+    until: int
+
+
+@dataclass(frozen=True)
+class Images:
+    """What a fold leaves in a table's history, each in the order of ``until``."""
+
+    known: Sequence[Image]
+    stored: Sequence[StoredImage]
+
+
 class CommitRecord(NamedTuple):
     """The record that makes ``txid`` committed at ``cts``, with its versions.
 

@@ -158,6 +158,15 @@ class Chains:
                     rows[key] = version[1]
         return rows
 
+    def lives_until(self, until: int) -> dict[Key, list[Version]]:
+        """The versions with cts ≤ ``until`` by key, oldest first."""
+        lives: dict[Key, list[Version]] = {}
+        for _, keys, _ in self._commits_until(until):
+            for key in keys:
+                if key not in lives:
+                    lives[key] = list(self.visible(key, until))[::-1]
+        return lives
+
     def rows_between(self, after: int, until: int) -> dict[Key, Row | None]:
         """The newest row with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
 

@@ -30,10 +30,19 @@ MOST_KEYS = 500_000
 
 
 class KeptKeys:
-    """The newest folded commits by key, for the primary key and each UNIQUE one."""
+    """The newest folded commits by key, for the primary key and each UNIQUE one.
 
-    def __init__(self, table: Table) -> None:
+    Parameters
+    ----------
+    table
+        The table.
+    most
+        How many are kept of each.
+    """
+
+    def __init__(self, table: Table, most: int | None = None) -> None:
         self.since = 0
+        self._most = MOST_KEYS if most is None else most
         self._commits: tuple[dict[Key, int], ...] = tuple(
             {} for _ in (table.primary_key, *table.unique)
         )
@@ -61,10 +70,10 @@ class KeptKeys:
                 known.pop(key, None)
                 known[key] = cts
         for known in self._commits:
-            excess = len(known) - MOST_KEYS
+            excess = len(known) - self._most
             if excess > 0:
                 # More than has to go, so that it is done seldom.
-                last = excess + MOST_KEYS // 16 - 1
+                last = excess + self._most // 16 - 1
                 self.lose(next(islice(known.values(), last, None)))
 
 

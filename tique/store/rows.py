@@ -19,7 +19,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique.store.policy import CachePolicy
-from tique_backends.records import MISSING, Row
+from tique_backends.errors import ErrorKind
+from tique_backends.records import MISSING, Images, Row
+from tique_backends.sharing import UnstoredRowError
 from tique_rewriter.local.values import has_zeros
 
 if TYPE_CHECKING:
@@ -101,6 +103,27 @@ def _columns_to_read(
     ):
         return tuple(range(len(types)))
     return tuple(sorted({*needed, *primary_key}))
+
+
+def whole_images(session: Session, table: Table, images: Images) -> Images:
+    """The images, with missing columns read from storage as :func:`completed` does.
+
+    Raises
+    ------
+    UnstoredRowError
+        Storage has no row for one of them.
+    """
+    rows = completed(session, table, [image.row for image in images.known])
+    if None in rows:
+        raise UnstoredRowError(
+            ErrorKind.INTERNAL, f"{table.qualified_name} lacks a row that was changed"
+        )
+    known = [
+        image if row is image.row else image._replace(row=row)
+        for row, image in zip(rows, images.known, strict=True)
+        if row is not None
+    ]
+    return Images(known, images.stored)
 
 
 def completed(

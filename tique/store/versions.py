@@ -49,20 +49,22 @@ import threading
 import time
 from bisect import bisect_right
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique import errors
 from tique.store.cache import Cache
 from tique.store.chains import Chains, newest_until
 from tique.store.kept_keys import KeptKeys
-from tique.store.rows import completed
+from tique.store.rows import completed, merged
 from tique.store.stored import StoredRows
-from tique_backends.records import Row, Versions
+from tique_backends.records import Image, Images, Row, StoredImage, Versions
 from tique_backends.servers.aside import NO_ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tique.store.chains import Version
     from tique.store.policy import CachePolicy
@@ -142,6 +144,8 @@ class TableVersions:
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
         self._kept = KeptKeys(table)
+        self._ended: KeptKeys | None = None
+        """Where the last images of keys end, once it is known where all of them do."""
         self._stored = StoredRows(
             table,
             policy,
@@ -149,6 +153,7 @@ class TableVersions:
             self.lock,
             arrow_mismatch_columns=arrow_mismatch_columns,
         )
+        self._most_ended = policy.rows
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
         self._is_in_doubt = False
@@ -537,6 +542,53 @@ class TableVersions:
             columns_set = self.columns_set
         return self._stored.changes(newest, columns_set)
 
+    def note_last_end(self, end: Callable[[], int]) -> None:
+        """Ask where the last image of the table ends, if that is not known yet."""
+        if self._ended is None:
+            # A number of its own, without the UNIQUE keys.
+            ended = KeptKeys(replace(self.table, unique=()), self._most_ended)
+            ended.lose(end())
+            self._ended = ended
+
+    def images(self, until: int, new: Collection[Key]) -> Images:
+        """What a fold of all versions with cts ≤ ``until`` leaves in the table's history.
+
+        Storage certainly has no rows with the keys ``new``. Columns of versions that are known
+        to be as in storage may be ``MISSING``.
+        """
+        table, ended = self.table, self._ended
+        assert table.history is not None
+        assert ended is not None
+        with self.lock:
+            lives = self._chains.lives_until(until)
+        unknown = None if ended.since > table.history.since else 0
+        known: list[Image] = []
+        stored: list[StoredImage] = []
+        for key, life in lives.items():
+            since, first = ended.last_commit(key) or unknown, life[0][0]
+            row = None if key in new else self._stored.whole(key)
+            if row is not None:
+                known.append(Image(row, since, first, there=True))
+            elif key in new:
+                known.append(Image(self._keyed(key), since, first, there=False))
+            else:
+                stored.append(StoredImage(key, since, first))
+            for (cts, version, _), (end, _, _) in pairwise(life):
+                if version is not None and row is not None:
+                    version = merged(version, row)
+                there = version is not None
+                known.append(Image(version or self._keyed(key), cts, end, there))
+        known.sort(key=_until)
+        stored.sort(key=_until)
+        return Images(known, stored)
+
+    def _keyed(self, key: Key) -> Row:
+        """A row of a key, and NULL in all other columns."""
+        row: list[Any] = [None] * len(self.table.columns)
+        for position, value in zip(self.table.primary_key, key, strict=True):
+            row[position] = value
+        return tuple(row)
+
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
 
@@ -577,6 +629,7 @@ class TableVersions:
             # Written through first: a reader that misses a version looks there next.
             rows = self._chains.rows_until(until)
             self._keep_keys(until, oldest_writer)
+            self._keep_ends(until)
             self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until, rows)
             if not self.is_complete:
@@ -586,6 +639,14 @@ class TableVersions:
             self._count()
             if self.is_empty:
                 self._columns_set = frozenset()
+
+    def _keep_ends(self, until: int) -> None:
+        """Keep where the images of a fold end, each at the version that came after it."""
+        if self._ended is not None:
+            unknown = [bulk.cts for bulk in self.bulk if bulk.cts <= until]
+            self._ended.lose(max(unknown, default=0))
+            ended = self._chains.commits_until(until, after=self._ended.since)
+            self._ended.keep(ended[:1])
 
     def _keep_keys(self, until: int, oldest_writer: float) -> None:
         """Keep the keys of versions that are folded, for snapshots that λ has passed."""
@@ -600,6 +661,10 @@ class TableVersions:
         """Drop the keys of folded versions: no snapshot that λ has passed may write."""
         with self.lock:
             self._kept.lose(self.folded_until)
+
+
+def _until(image: Image | StoredImage) -> int:
+    return image.until
 
 
 def _cts(entry: tuple[int, Row, bool]) -> int:

@@ -134,6 +134,14 @@ def count(session: Session, table: Table) -> int:
     return int(rows[0][0])
 
 
+def last_end(session: Session, table: Table) -> int:
+    """Where the last image of a table ends; 0: it has none."""
+    ((found,),) = session.execute(
+        f"SELECT coalesce(max(_until), 0) FROM {history_name(table)}"
+    ).fetch_all()
+    return int(found)
+
+
 def version_at(session: Session, time: int) -> int:
     """The last commit at or before a time, in microseconds; 0: none is known."""
     return _greatest(session, "cts", f" WHERE committed_at <= {time}")

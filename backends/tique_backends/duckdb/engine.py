@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 
     from tique_backends.forms import Forms
     from tique_backends.location import Location
+    from tique_backends.records import Images
     from tique_rewriter.schema import Attached, Function, Table, View
 
 _COMPACT_BYTES = 256 << 20
@@ -148,6 +149,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
         changes_in_turn=True,
         reads_uncommitted_folds=True,
         keeps_insertion_order=True,
+        keeps_known_images=True,
         reads_variables=True,
         # 1.5 refuses the COMMIT ("another transaction has altered this table").
         alters_changed_tables=not duckdb.__version__.startswith("1."),
@@ -352,6 +354,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
         new: Collection[Row] = (),
         *,
         since: int | None = None,
+        images: Images | None = None,
     ) -> None:
         if table.unique or table.computed_keys:
             rows = {**rows, **whole_in_keys(session, table, rows)}
@@ -359,6 +362,8 @@ class DuckDBEngine(Engine[DuckDBSession]):
         change = session.update if self.in_place else session.write_anew
 
         def move() -> None:
+            if images is not None:
+                session.remember(table, images)
             if whole:
                 session.replace(
                     table,

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     )
 
     from tique_backends.postgresql.sessions.presence import Presence
-    from tique_backends.records import CommitRecord, Row
+    from tique_backends.records import CommitRecord, Images, Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -350,6 +350,7 @@ class GuestEngine(PostgreSQLEngine):
         new: Collection[Row] = (),
         *,
         since: int | None = None,
+        images: Images | None = None,
     ) -> None:
         self.fold(session, table, until, since=since)
 

@@ -26,6 +26,7 @@ from tique_backends.duckdb.forms import (
     staged_checks,
     staged_columns,
     staged_generated,
+    stored_images,
 )
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.duckdb.sessions.results import (
@@ -48,6 +49,7 @@ from tique_backends.errors import EngineError, ErrorKind, speaking_of
 from tique_backends.names import (
     cache_name,
     column_list,
+    history_name,
     key_equality,
     quote,
     storage_name,
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.duckdb.values.zones import Zones
-    from tique_backends.records import CommitRecord, Row, Statistics, Versions
+    from tique_backends.records import CommitRecord, Images, Row, Statistics, Versions
     from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
@@ -518,6 +520,43 @@ class DuckDBSession(Session):
     def append(self, versions: Versions) -> None:
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
+    def remember(self, table: Table, images: Images) -> None:
+        """Add images to the table's history; those that storage has, before they change."""
+        if images.known:
+            rows, since, until, there = zip(*images.known, strict=True)
+            keys = [tuple([row[i] for i in table.primary_key]) for row in rows]
+            lives = self._since(table, keys, since), until
+            known = _lived(arrow_table(table, rows), *lives)
+            self._insert(_with(known, "_there", "bool_", there), history_name(table))
+        if images.stored:
+            places, since, until = zip(*images.stored, strict=True)
+            lives = self._since(table, places, since), until
+            stored = _lived(arrow_table(table, places, table.primary_key), *lives)
+            with self._relation(stored) as relation:
+                self._run(
+                    f"INSERT INTO {history_name(table)} {stored_images(table, relation)}",
+                    (),
+                )
+
+    def _since(
+        self, table: Table, keys: Sequence[Row], since: Sequence[int | None]
+    ) -> Sequence[int]:
+        """Where images begin, with the ends of those before in the place of None."""
+        unknown = [number for number, begin in enumerate(since) if begin is None]
+        found = [begin or 0 for begin in since]
+        if unknown:
+            asked = arrow_table(table, [keys[i] for i in unknown], table.primary_key)
+            asked = _with(asked, "_number", "int64", unknown)
+            same = key_equality(table, table.primary_key, "_h.", "_r.")
+            with self._relation(asked) as relation:
+                ends = self.execute(
+                    f"SELECT _r._number, max(_h._until) FROM {history_name(table)} AS _h "
+                    f"JOIN {relation} AS _r ON {same} GROUP BY _r._number"
+                ).fetch_all()
+            for number, end in ends:
+                found[number] = end
+        return found
+
     @override
     def newest_version(self, table: Table) -> int:
         result = self.execute(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
@@ -619,13 +658,25 @@ class DuckDBSession(Session):
 
 def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:
     """The versions as an Arrow table in the cache (or staging) table's layout."""
+    rows = arrow_table(versions.table, versions.rows)
+    rows = _with(rows, stamp, "int64", versions.stamps)
+    return _with(rows, "_deleted", "bool_", versions.deleted)
+
+
+def _lived(
+    rows: pyarrow.Table, since: Sequence[int], until: Sequence[int]
+) -> pyarrow.Table:
+    """Rows with their lives, as in a history table."""
+    return _with(_with(rows, "_from", "int64", since), "_until", "int64", until)
+
+
+def _with(
+    rows: pyarrow.Table, name: str, kind: str, values: Sequence[Any]
+) -> pyarrow.Table:
+    """Rows with a column more; ``kind`` is pyarrow's function that makes its type."""
     import pyarrow
 
-    rows = arrow_table(versions.table, versions.rows)
-    rows = rows.append_column(stamp, pyarrow.array(versions.stamps, pyarrow.int64()))
-    return rows.append_column(
-        "_deleted", pyarrow.array(versions.deleted, pyarrow.bool_())
-    )
+    return rows.append_column(name, pyarrow.array(values, getattr(pyarrow, kind)()))
 
 
 def _upsert(table: Table, source: str) -> str:
