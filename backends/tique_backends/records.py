@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -43,33 +43,42 @@ class Versions:
     deleted: Sequence[bool]
 
 
-class Image(NamedTuple):
-    """What a key had from ``since`` until ``until``, exclusive: a before-image.
+@dataclass(frozen=True)
+class Lives:
+    """Rows, or keys, each from ``since[i]`` until ``until[i]``, exclusive.
 
-    If there was no row (``there``), only the key's columns of ``row`` count. If ``since`` is
-    None it is where the key's last image ends.
+    None: since the key's last image. There is one list for each, as Python's garbage
+    collector would follow an object for each row.
     """
 
-    row: Row
-    since: int | None
-    until: int
-    there: bool
+    rows: list[Row] = field(default_factory=list)
+    since: list[int | None] = field(default_factory=list)
+    until: list[int] = field(default_factory=list)
 
-
-class StoredImage(NamedTuple):
-    """The same, of the row that storage has under a key, if it has one."""
-
-    key: Row
-    since: int | None
-    until: int
+    def add(self, row: Row, since: int | None, until: int) -> None:
+        """Add a row or a key."""
+        self.rows.append(row)
+        self.since.append(since)
+        self.until.append(until)
 
 
 @dataclass(frozen=True)
 class Images:
-    """What a fold leaves in a table's history, each in the order of ``until``."""
+    """The before-images that a fold leaves in a table's history.
 
-    known: Sequence[Image]
-    stored: Sequence[StoredImage]
+    Attributes
+    ----------
+    rows : Lives
+        Rows that were there.
+    absent : Lives
+        Keys that had no row.
+    stored : Lives
+        Keys that have what storage has under them.
+    """
+
+    rows: Lives = field(default_factory=Lives)
+    absent: Lives = field(default_factory=Lives)
+    stored: Lives = field(default_factory=Lives)
 
 
 class CommitRecord(NamedTuple):

@@ -13,6 +13,7 @@ newer than the oldest snapshot. An inserted row is always whole.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter
@@ -113,17 +114,13 @@ def whole_images(session: Session, table: Table, images: Images) -> Images:
     UnstoredRowError
         Storage has no row for one of them.
     """
-    rows = completed(session, table, [image.row for image in images.known])
-    if None in rows:
+    found = completed(session, table, images.rows.rows)
+    rows = [row for row in found if row is not None]
+    if len(rows) < len(found):
         raise UnstoredRowError(
             ErrorKind.INTERNAL, f"{table.qualified_name} lacks a row that was changed"
         )
-    known = [
-        image if row is image.row else image._replace(row=row)
-        for row, image in zip(rows, images.known, strict=True)
-        if row is not None
-    ]
-    return Images(known, images.stored)
+    return replace(images, rows=replace(images.rows, rows=rows))
 
 
 def completed(

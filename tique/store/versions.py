@@ -50,9 +50,8 @@ import time
 from bisect import bisect_right
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique.store.cache import Cache
@@ -60,7 +59,7 @@ from tique.store.chains import Chains, newest_until
 from tique.store.kept_keys import KeptKeys
 from tique.store.rows import completed, merged
 from tique.store.stored import StoredRows
-from tique_backends.records import Image, Images, Row, StoredImage, Versions
+from tique_backends.records import Images, Row, Versions
 from tique_backends.servers.aside import NO_ROW
 
 if TYPE_CHECKING:
@@ -560,34 +559,27 @@ class TableVersions:
         assert table.history is not None
         assert ended is not None
         with self.lock:
-            lives = self._chains.lives_until(until)
+            newest = self._chains.versions_until(until)
         unknown = None if ended.since > table.history.since else 0
-        known: list[Image] = []
-        stored: list[StoredImage] = []
-        for key, life in lives.items():
-            since, first = ended.last_commit(key) or unknown, life[0][0]
+        images = Images()
+        for key, version in newest.items():
             row = None if key in new else self._stored.whole(key)
+            while (older := version[2]) is not None:
+                was = older[1]
+                if was is None:
+                    images.absent.add(key, older[0], version[0])
+                else:
+                    was = was if row is None else merged(was, row)
+                    images.rows.add(was, older[0], version[0])
+                version = older
+            since = ended.last_commit(key) or unknown
             if row is not None:
-                known.append(Image(row, since, first, there=True))
+                images.rows.add(row, since, version[0])
             elif key in new:
-                known.append(Image(self._keyed(key), since, first, there=False))
+                images.absent.add(key, since, version[0])
             else:
-                stored.append(StoredImage(key, since, first))
-            for (cts, version, _), (end, _, _) in pairwise(life):
-                if version is not None and row is not None:
-                    version = merged(version, row)
-                there = version is not None
-                known.append(Image(version or self._keyed(key), cts, end, there))
-        known.sort(key=_until)
-        stored.sort(key=_until)
-        return Images(known, stored)
-
-    def _keyed(self, key: Key) -> Row:
-        """A row of a key, and NULL in all other columns."""
-        row: list[Any] = [None] * len(self.table.columns)
-        for position, value in zip(self.table.primary_key, key, strict=True):
-            row[position] = value
-        return tuple(row)
+                images.stored.add(key, since, version[0])
+        return images
 
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
@@ -661,10 +653,6 @@ class TableVersions:
         """Drop the keys of folded versions: no snapshot that λ has passed may write."""
         with self.lock:
             self._kept.lose(self.folded_until)
-
-
-def _until(image: Image | StoredImage) -> int:
-    return image.until
 
 
 def _cts(entry: tuple[int, Row, bool]) -> int:

@@ -343,7 +343,7 @@ def stored_images(table: Table, ended: str) -> str:
     places = f"SELECT _s.rowid FROM {storage} AS _s JOIN {ended} AS _e ON {same}"
     return (
         f"SELECT {items}, _e._from, _e._until, {there} FROM {ended} AS _e LEFT JOIN "
-        f"(FROM {storage} WHERE rowid IN ({places})) AS _s ON {same} ORDER BY _e._until"
+        f"(FROM {storage} WHERE rowid IN ({places})) AS _s ON {same}"
     )
 
 

@@ -51,6 +51,7 @@ from tique_backends.names import (
     column_list,
     history_name,
     key_equality,
+    key_list,
     quote,
     storage_name,
 )
@@ -67,7 +68,14 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.duckdb.values.zones import Zones
-    from tique_backends.records import CommitRecord, Images, Row, Statistics, Versions
+    from tique_backends.records import (
+        CommitRecord,
+        Images,
+        Lives,
+        Row,
+        Statistics,
+        Versions,
+    )
     from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
@@ -522,21 +530,35 @@ class DuckDBSession(Session):
 
     def remember(self, table: Table, images: Images) -> None:
         """Add images to the table's history; those that storage has, before they change."""
-        if images.known:
-            rows, since, until, there = zip(*images.known, strict=True)
-            keys = [tuple([row[i] for i in table.primary_key]) for row in rows]
-            lives = self._since(table, keys, since), until
-            known = _lived(arrow_table(table, rows), *lives)
-            self._insert(_with(known, "_there", "bool_", there), history_name(table))
-        if images.stored:
-            places, since, until = zip(*images.stored, strict=True)
-            lives = self._since(table, places, since), until
-            stored = _lived(arrow_table(table, places, table.primary_key), *lives)
-            with self._relation(stored) as relation:
+        history, key = history_name(table), table.primary_key
+        rows, absent, stored = images.rows, images.absent, images.stored
+        if rows.rows:
+            keys = [tuple([row[i] for i in key]) for row in rows.rows]
+            whole = self._lived(table, arrow_table(table, rows.rows), keys, rows)
+            there = [True] * len(keys)
+            self._insert(_with(whole, "_there", "bool_", there), history)
+        if absent.rows:
+            keys = absent.rows
+            gone = self._lived(table, arrow_table(table, keys, key), keys, absent)
+            names = f"{key_list(table, key)}, _from, _until, _there"
+            with self._relation(gone) as relation:
                 self._run(
-                    f"INSERT INTO {history_name(table)} {stored_images(table, relation)}",
+                    f"INSERT INTO {history} ({names}) FROM (SELECT *, FALSE FROM {relation})",
                     (),
                 )
+        if stored.rows:
+            keys = stored.rows
+            asked = self._lived(table, arrow_table(table, keys, key), keys, stored)
+            with self._relation(asked) as relation:
+                self._run(f"INSERT INTO {history} {stored_images(table, relation)}", ())
+
+    def _lived(
+        self, table: Table, rows: pyarrow.Table, keys: Sequence[Row], lives: Lives
+    ) -> pyarrow.Table:
+        """Rows with their lives, as in a history table."""
+        since = self._since(table, keys, lives.since)
+        rows = _with(rows, "_from", "int64", since)
+        return _with(rows, "_until", "int64", lives.until)
 
     def _since(
         self, table: Table, keys: Sequence[Row], since: Sequence[int | None]
@@ -661,13 +683,6 @@ def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:
     rows = arrow_table(versions.table, versions.rows)
     rows = _with(rows, stamp, "int64", versions.stamps)
     return _with(rows, "_deleted", "bool_", versions.deleted)
-
-
-def _lived(
-    rows: pyarrow.Table, since: Sequence[int], until: Sequence[int]
-) -> pyarrow.Table:
-    """Rows with their lives, as in a history table."""
-    return _with(_with(rows, "_from", "int64", since), "_until", "int64", until)
 
 
 def _with(
