@@ -404,9 +404,10 @@ class Forms(ABC):
         items = self._image(table, "coalesce(_s.{0}, _b.{0})", "_s.{0}")
         same = key_equality(table, key, "_b.", "_s.")
         there = self.has_value(f"_s.{key_list(table, key[:1])}")
+        changed = f"(SELECT DISTINCT {first} FROM {cache})"
         stored = (
             f"SELECT {items}, _b._from, _b._until, {there} AS _there FROM ({ended}) AS _b "
-            f"LEFT JOIN {self.only}{storage_name(table)} AS _s ON {same}"
+            f"LEFT JOIN {self.stored_with_keys(table, changed)} AS _s ON {same}"
         )
         replaced = (
             f"SELECT {columns}, _cts AS _from, lead(_cts) OVER (PARTITION BY {first} "
@@ -416,6 +417,13 @@ class Forms(ABC):
             f"SELECT * FROM ({stored} UNION ALL SELECT * FROM ({replaced}) AS _r "
             "WHERE _until IS NOT NULL) AS _i ORDER BY _until"
         )
+
+    def stored_with_keys(self, table: Table, keys: str) -> str:
+        """What storage has under such keys, or more than that, as a relation.
+
+        ``keys`` is a relation of keys, each once.
+        """
+        return f"{self.only}{storage_name(table)}"
 
     def _image(self, table: Table, key: str, other: str) -> str:
         """The columns of an image, of such texts with each one's name and type."""

@@ -46,6 +46,9 @@ _LITERAL_KEYS = 8
 _LITERAL_VALUES = 24
 """Up to so many values single literals beat lists."""
 
+_NARROW = 3
+"""Up to so many columns a join reads them faster than by the rows' places."""
+
 _SINGLE_READS = 16
 """Up to so many keys a UNION ALL of index look-ups beats a join with the keys."""
 
@@ -169,6 +172,11 @@ class DuckDBForms(Forms):
     same_rows = staticmethod(same_rows)
     images = staticmethod(images)
     cast = staticmethod(converted)
+
+    @override
+    def stored_with_keys(self, table: Table, keys: str) -> str:
+        same = key_equality(table, table.primary_key, "_s.", "_k.")
+        return f"(SELECT _s.* FROM {with_keys(table, f'{keys} AS _k', same)})"
 
     @override
     def scan(
@@ -318,19 +326,18 @@ def rows_query(table: Table, read: Sequence[int], keys: Sequence[Row]) -> str:
         return " UNION ALL ".join(row_query(table, read, key) for key in keys)
     values = list(zip(*keys, strict=True))
     wanted = known_rows(table, table.primary_key, values, "_x")
-    return (
-        f"SELECT {kept_list(table, read, '_s.')} FROM {storage_name(table)} AS _s "
-        f"JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
-    )
+    same = listed_equality(table, table.primary_key)
+    source = f"{storage_name(table)} AS _s JOIN {wanted} ON {same}"
+    if len(read) > _NARROW:
+        source = with_keys(table, wanted, same)
+    return f"SELECT {kept_list(table, read, '_s.')} FROM {source}"
 
 
 def stored_images(table: Table, ended: str) -> str:
     """A query for the images of what storage has under the keys ``ended``.
 
-    That is a relation of keys with their lives. It finds the rows' places first: few of a wide
-    table's values are read then (DuckDB 2.0; 1.5 takes as long as for a join).
+    That is a relation of keys with their lives.
     """
-    storage = storage_name(table)
     same = key_equality(table, table.primary_key, "_s.", "_e.")
     items = ", ".join(
         f"coalesce(_s.{name}, CAST(_e.{name} AS {column.type}))"
@@ -340,10 +347,23 @@ def stored_images(table: Table, ended: str) -> str:
         for name in [quote(column.name)]
     )
     there = f"_s.{key_list(table, table.primary_key[:1])} IS NOT NULL"
-    places = f"SELECT _s.rowid FROM {storage} AS _s JOIN {ended} AS _e ON {same}"
+    stored = f"(SELECT _s.* FROM {with_keys(table, f'{ended} AS _e', same)})"
     return (
-        f"SELECT {items}, _e._from, _e._until, {there} FROM {ended} AS _e LEFT JOIN "
-        f"(FROM {storage} WHERE rowid IN ({places})) AS _s ON {same}"
+        f"SELECT {items}, _e._from, _e._until, {there} FROM {ended} AS _e "
+        f"LEFT JOIN {stored} AS _s ON {same}"
+    )
+
+
+def with_keys(table: Table, keys: str, same: str) -> str:
+    """The storage rows ``_s`` that are the ``same`` as one of ``keys``, for FROM.
+
+    Their places are found first: only then DuckDB 2.0 reads no more of the other columns
+    than these rows' (1.5 does for few). Each key is there once.
+    """
+    storage = storage_name(table)
+    return (
+        f"{storage} AS _s JOIN (SELECT _s.rowid AS _place FROM {storage} AS _s "
+        f"JOIN {keys} ON {same}) AS _p ON _s.rowid = _p._place"
     )
 
 
