@@ -16,6 +16,15 @@ with its history: a process that folds it by what it knows of the number knows t
 from the beginning; every other state is from its version on. If images were pruned that is
 too early, but no version in between can be asked for.
 
+*Known images.* A process that folds from memory (``TableVersions.images``) knows which versions
+it folds, and in part what storage has. Where the last image of a key ends, which is at the
+version that the last fold moved to storage, it keeps for the keys that it has folded itself
+since the greatest ``_until`` of all at that time; later, since the first one of which it does not
+remember the key. A key that is not among these has no image that ends after that, its
+*watermark*; so if the watermark is not after ``since``, 0 does as ``_from``: no version in between can
+be asked for. Else the key's images are looked up, before any image of the fold is written.
+A bulk commit's keys are not known: the watermark rises to its version.
+
 *The past.* A state at ``s`` is read in one engine transaction: storage, the versions up to
 ``s``, and the images of that moment. A table that is folded beyond ``s`` has no such
 versions, and one that is not has no such images. So it is right before and after any fold.

@@ -531,25 +531,26 @@ class DuckDBSession(Session):
     def remember(self, table: Table, images: Images) -> None:
         """Add images to the table's history; those that storage has, before they change."""
         history, key = history_name(table), table.primary_key
-        rows, absent, stored = images.rows, images.absent, images.stored
-        if rows.rows:
-            keys = [tuple([row[i] for i in key]) for row in rows.rows]
-            whole = self._lived(table, arrow_table(table, rows.rows), keys, rows)
-            there = [True] * len(keys)
-            self._insert(_with(whole, "_there", "bool_", there), history)
-        if absent.rows:
-            keys = absent.rows
-            gone = self._lived(table, arrow_table(table, keys, key), keys, absent)
+        keys = [tuple([row[i] for i in key]) for row in images.rows.rows]
+        # All of them first: they look for the images before these.
+        rows = self._lived(
+            table, arrow_table(table, images.rows.rows), keys, images.rows
+        )
+        absent, stored = (
+            self._lived(table, arrow_table(table, lives.rows, key), lives.rows, lives)
+            for lives in (images.absent, images.stored)
+        )
+        if rows.num_rows:
+            self._insert(_with(rows, "_there", "bool_", [True] * len(keys)), history)
+        if absent.num_rows:
             names = f"{key_list(table, key)}, _from, _until, _there"
-            with self._relation(gone) as relation:
+            with self._relation(absent) as relation:
                 self._run(
-                    f"INSERT INTO {history} ({names}) FROM (SELECT *, FALSE FROM {relation})",
+                    f"INSERT INTO {history} ({names}) SELECT *, FALSE FROM {relation}",
                     (),
                 )
-        if stored.rows:
-            keys = stored.rows
-            asked = self._lived(table, arrow_table(table, keys, key), keys, stored)
-            with self._relation(asked) as relation:
+        if stored.num_rows:
+            with self._relation(stored) as relation:
                 self._run(f"INSERT INTO {history} {stored_images(table, relation)}", ())
 
     def _lived(
