@@ -222,3 +222,26 @@ def test_another_name(engine):
                 connection.commit()
     model.check()
     assert_apart(connection, "wide", 2)
+
+
+def test_a_column_with_the_name_of_places(engine):
+    """DuckDB's storage has a rowid, unless a column is called so."""
+    options = {"history": "1 hour", "checkpoint": "manual", "row_cache": 0}
+    connection = engine.connect(**options)
+    connection.execute(
+        "CREATE TABLE wide (id INTEGER PRIMARY KEY, rowid INTEGER, a INTEGER, b INTEGER, "
+        "c INTEGER, d INTEGER, e INTEGER)"
+    )
+    for number in range(40):
+        connection.execute(f"INSERT INTO wide VALUES ({number}, 7, 1, 2, 3, 4, 5)")
+    connection.commit()
+    connection.checkpoint()
+    first = version(connection)
+    for a in (6, 8):
+        for number in range(0, 40, 2):
+            connection.execute("UPDATE wide SET a = %s WHERE id = %s", (a, number))
+        connection.commit()
+    connection.checkpoint()
+    assert len(images(connection, "wide")) == 40 + 20 + 20
+    rows = [(number, 7, 1, 2, 3, 4, 5) for number in range(40)]
+    assert as_of(connection, "wide", first) == sorted(rows, key=repr)

@@ -361,6 +361,11 @@ def with_keys(table: Table, keys: str, same: str) -> str:
     than these rows' (1.5 does for few). Each key is there once.
     """
     storage = storage_name(table)
+    names = [column.name for column in table.columns]
+    names += [column.name for column in table.generated]
+    if "rowid" in map(str.lower, names):
+        # The place has no name then.
+        return f"{storage} AS _s JOIN {keys} ON {same}"
     return (
         f"{storage} AS _s JOIN (SELECT _s.rowid AS _place FROM {storage} AS _s "
         f"JOIN {keys} ON {same}) AS _p ON _s.rowid = _p._place"
