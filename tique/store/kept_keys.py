@@ -37,12 +37,12 @@ class KeptKeys:
     table
         The table.
     most
-        How many are kept of each.
+        How many are kept of each; ``MOST_KEYS`` if it is None.
     """
 
     def __init__(self, table: Table, most: int | None = None) -> None:
         self.since = 0
-        self._most = MOST_KEYS if most is None else most
+        self._most = most
         self._commits: tuple[dict[Key, int], ...] = tuple(
             {} for _ in (table.primary_key, *table.unique)
         )
@@ -69,11 +69,12 @@ class KeptKeys:
                 # Put last, as the oldest are dropped.
                 known.pop(key, None)
                 known[key] = cts
+        most = MOST_KEYS if self._most is None else self._most
         for known in self._commits:
-            excess = len(known) - self._most
+            excess = len(known) - most
             if excess > 0:
                 # More than has to go, so that it is done seldom.
-                last = excess + self._most // 16 - 1
+                last = excess + most // 16 - 1
                 self.lose(next(islice(known.values(), last, None)))
 
 
