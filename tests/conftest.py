@@ -11,6 +11,7 @@ pytest_plugins = (
     "tests.plugins.reruns",
     "tests.plugins.garbage",
     "tests.plugins.uncommitted",
+    "tests.plugins.long_snapshots",
 )
 
 # The time of an example depends on the machine's other load.

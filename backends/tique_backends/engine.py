@@ -121,6 +121,8 @@ class Capabilities:
     nests_transactions : bool
         Whether an engine transaction has savepoints, to which it can go back after a
         statement that failed, too.
+    defines_beside_snapshots : bool
+        Whether the schema may change while an engine transaction stays open.
     """
 
     dialect: str
@@ -143,6 +145,7 @@ class Capabilities:
     keeps_insertion_order: bool = False
     keeps_known_images: bool = False
     nests_transactions: bool = False
+    defines_beside_snapshots: bool = True
 
 
 class Introspection(Protocol):
@@ -667,7 +670,7 @@ class Engine(ABC, Generic[SessionT]):
     def prune_history(
         self, session: SessionT, table: Table, until: int, points: Sequence[int]
     ) -> int:
-        """Delete the images that nobody can ask for (:func:`histories.prune`)."""
+        """Delete images of which no version can be asked for (:func:`histories.prune`)."""
         return session.transact(lambda: histories.prune(session, table, until, points))
 
     def prune_moments(self, session: SessionT, oldest: int) -> None:

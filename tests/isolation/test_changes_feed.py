@@ -653,6 +653,33 @@ def test_what_is_pruned_before_it_is_read_is_not_restored(engine, monkeypatch):
     assert contents(connection) == [(1, 2), (2, 2)]
 
 
+@pytest.mark.every_engine
+def test_restoring_in_a_transaction_that_the_engine_keeps(engine, connection):
+    begin = newest(connection)
+    write_some(connection)
+    before = contents(connection)
+    connection.execute("DELETE FROM t")
+    connection.commit()
+    end = newest(connection)
+    assert contents(connection) == []
+    connection.execute("SELECT count(*) FROM t").fetchall()
+    connection._execution.transaction.hold()
+    assert connection.restore("t", end - 1) == len(before)
+    connection.commit()
+    assert contents(connection) == before
+    assert len(list(connection.changes("t", since=begin))) == 5 + 2 * len(before)
+
+
+def test_restoring_after_ddl_is_refused(connection):
+    write_some(connection)
+    version = newest(connection)
+    connection.execute("BEGIN")
+    connection.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
+    with pytest.raises(tique.NotSupportedError, match="after its DDL"):
+        connection.restore("t", version)
+    connection.rollback()
+
+
 def test_restoring_what_the_transaction_has_changed_is_refused(connection):
     write_some(connection)
     version = newest(connection)

@@ -32,7 +32,7 @@ def resident():
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_an_old_snapshot_among_many_commits(engine):
-    writer = engine.connect(checkpoint_age=0.25)
+    writer = engine.connect(checkpoint_age=0.25, long_snapshot=None)
     writer.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     writer.execute(f"INSERT INTO t SELECT number, number FROM {numbers(ROWS)}")
     writer.commit()

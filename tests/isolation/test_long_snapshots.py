@@ -181,13 +181,24 @@ def test_ddl_beside_and_within(engine, writer):
     old = engine.connect()
     before = ask(old)
     hold(old)
+    if engine.name == "monetdb":
+        # Its catalog could not be read any more.
+        for autocommit in (False, True):
+            with (
+                engine.connect(autocommit=autocommit) as other,
+                pytest.raises(
+                    tique.OperationalError, match="reads the past"
+                ) as refused,
+            ):
+                other.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY)")
+            assert refused.value.sqlstate == "55006"
+        assert ask(old) == before
+        return
     writer.execute("CREATE TABLE fresh (id INTEGER PRIMARY KEY)")
     writer.execute("INSERT INTO fresh VALUES (1)")
     writer.commit()
-    if engine.name != "monetdb":
-        # It aborts an ALTER of a table beside a transaction that began before.
-        writer.execute("ALTER TABLE fresh ADD COLUMN w INTEGER")
-        writer.commit()
+    writer.execute("ALTER TABLE fresh ADD COLUMN w INTEGER")
+    writer.commit()
     assert ask(old) == before
     with pytest.raises(tique.SerializationError):
         old.execute("SELECT * FROM fresh")
@@ -335,6 +346,8 @@ def wait_until(condition, seconds=20):
 @pytest.fixture
 def watched(engine):
     """A writer on a database whose snapshots are long after a moment."""
+    if engine.name == "monetdb":
+        pytest.skip("its schema may not change beside an engine transaction")
     opened = engine.connect(checkpoint="manual", long_snapshot=0.05)
     opened.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     opened.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(20_000)}")

@@ -47,6 +47,8 @@ LEVELS = {"keeps-what-was-overtaken": ("read committed", Model.STRONG_READ_COMMI
 @pytest.mark.parametrize("mutation", sorted(PROTOCOL))
 def test_it_is_found(engine, tmp_path, mutation):
     """A run of a few seconds has a history that the level's model forbids."""
+    if engine.name == "monetdb" and WORKLOADS.get(mutation) == "old-snapshot":
+        pytest.skip("no snapshot of MonetDB's is handed over")
     deadline = time.monotonic() + PATIENCE
     for seed in count():
         if time.monotonic() > deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -74,6 +75,29 @@ def empty(url: str) -> None:
         )
         for (name,) in cursor.fetchall():
             cursor.execute(f"DROP SEQUENCE {_quoted(name)}")
+
+
+def is_damaged(url: str) -> bool:
+    """Whether MonetDB cannot read its own catalog any more."""
+    with closing(connect_natively(url)) as connection:
+        try:
+            connection.cursor().execute(
+                "SELECT count(t.name), count(c.name) FROM sys.columns AS c "
+                "JOIN sys.tables AS t ON t.id = c.table_id"
+            )
+        except pymonetdb.Error as error:
+            if "does not match always" not in str(error):
+                raise
+            return True
+    return False
+
+
+def begin_anew(server: MonetDBServer) -> None:
+    """Start the server with a new database."""
+    server.kill()
+    shutil.rmtree(Path(server._arguments[0]) / "tique")
+    with small_files():
+        server.start()
 
 
 def _quoted(name: str) -> str:

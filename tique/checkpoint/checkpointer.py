@@ -68,14 +68,14 @@ _ATTEMPTS = 3
 _PATIENCE = 10.0
 
 
-class Past(Protocol):
+class Pruner(Protocol):
     """What the rounds know of the histories of tables."""
 
     def kept(self, tables: Iterable[Table]) -> float:
         """For how many seconds every commit's record is needed."""
 
     def prune(self, session: Session, tables: Iterable[Table]) -> int:
-        """Delete what nobody can ask for any more."""
+        """Delete images of which no version can be asked for any more."""
 
 
 class Checkpointer:
@@ -116,7 +116,7 @@ class Checkpointer:
         age: float,
         automatic: bool,
         retention: float,
-        past: Past,
+        past: Pruner,
         housekeeping: Callable[[], None] = lambda: None,
     ) -> None:
         self.lock = threading.Lock()

@@ -323,8 +323,10 @@ class MemoryCertifier:
                 if winner > write.sts and None not in values:
                     return Conflict(table, values, winner)
         # Last: what a fold drops meanwhile is said here before it is.
-        if any(write.sts < versions.judges_since for write in writes.rows.values()):
-            raise too_old(table)
+        since = versions.judges_since
+        for write in writes.rows.values():
+            if write.sts < since:
+                raise too_old(table)
         if table.computed_keys and any(
             versions.last_cts > write.sts for write in writes.rows.values()
         ):

@@ -507,14 +507,15 @@ class Execution:
             transaction = self.begin()
         elif transaction.is_long:
             undisturbed(partial(self.database.long_snapshots.hand_over, transaction))
-        if transaction.has_failed or transaction.is_held:
+        held = transaction.held
+        if transaction.has_failed or held is not None:
             transaction.expect_sound()
         transaction.lock_timeout = self.lock_timeout
         commits = self.commits_each
         migrates = transaction.migration is not None or (
             statement.defines and (self._defines_within or statement.is_held)
         )
-        if transaction.is_held and (migrates or statement.defines):
+        if held is not None and (migrates or statement.defines):
             raise errors.SerializationError(
                 "the snapshot of this transaction was handed to the engine, and DDL needs "
                 "one of now: run it in a transaction that begins with it"

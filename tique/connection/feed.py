@@ -114,6 +114,10 @@ def restore(
     """Bring a table's rows back to what they were; the number of those that were not the same."""
     with execution.guarded():
         transaction = execution.transaction or execution.begin()
+        if transaction.has_run_ddl:
+            raise errors.NotSupportedError(
+                "a table is not restored in a transaction after its DDL: restore it before"
+            )
         table = execution.bulk.find(*place)
         point = _point(transaction, as_of)
         statement = RestoreStatement(table, point)

@@ -36,11 +36,14 @@ until they end: they stay. *A statement in autocommit* ends with its transaction
 changed since, the transaction is told at its next use of it; on servers the engine's own locks make
 DDL of another process wait, and fail, for a table that the engine transaction has read.
 
-*No free connection, a cancelled statement, a conflict (MonetDB's)*: the snapshot stays short, the
+*An engine whose schema may not change meanwhile* (MonetDB) is handed none. There only reads of the past
+are held, and DDL of this process is refused beside them.
+
+*No free connection, a cancelled statement*: the snapshot stays short, the
 status says why, and it is tried again some seconds later.
 
 *A process that is stopped or dies* before the handover is what it ever was: its lease ends, and λ
-goes on. After it nobody waits for it but the engine's own cleaning, until the server notices. One that was
+goes on. After it only the engine's own cleaning waits for it, until the server notices. One that was
 given up for dead (fenced) hands nothing over: its transactions are refused.
 """
 
@@ -96,7 +99,8 @@ class LongSnapshots:
         self._timeline = timeline
         self._sequencer = sequencer
         self._transactions = transactions
-        self._age = age
+        beside = engine.capabilities.defines_beside_snapshots
+        self._age = age if beside else None
 
     def tend(self) -> None:
         """Hand over what has become long, without waiting for a statement."""

@@ -12,6 +12,8 @@ from tique.store.policy import CachePolicy
 _FOLD_ROWS = 50_000
 """With fewer, to probe each row against the cache table costs less than to write versions."""
 
+_LONG_SNAPSHOT = 1.0
+
 _SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
 
@@ -45,8 +47,8 @@ class Settings:
         committed to them for half a second (:mod:`tique.checkpoint.uncommitted`); 0:
         always; None: never.
     long_snapshot : float or None
-        Seconds after which the engine itself keeps a snapshot that is still open
-        (:mod:`tique.database.long_snapshots`); None: it never does.
+        Seconds, one by default, after which the engine itself keeps a snapshot that is
+        still open (:mod:`tique.database.long_snapshots`); None: it never does.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float
@@ -64,7 +66,7 @@ class Settings:
     row_cache: int = 100_000
     page_cache: int = field(default_factory=_default_page_cache)
     uncommitted_fold_rows: int | None = field(default_factory=lambda: _FOLD_ROWS)
-    long_snapshot: float | None = 1.0
+    long_snapshot: float | None = field(default_factory=lambda: _LONG_SNAPSHOT)
     retention: float = 3600.0
     lease: float = 6.0
     history: str | None = None

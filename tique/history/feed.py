@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 from typing_extensions import TypeVar
 
 from tique import errors
-from tique.history.moments import Point, expect_kept
+from tique.history.moments import Point, expect_kept, now_of
 from tique.history.retention import Retention
 from tique_backends import changes
 from tique_backends.catalog import histories
@@ -89,11 +89,6 @@ class Piece(NamedTuple):
     columns: Sequence[ResultColumn]
     rows: Sequence[Row]
     commits: Mapping[int, tuple[int, int]]
-
-
-def now_of(engine: Engine, session: Session) -> int:
-    """The time by which it is judged what was pruned (:mod:`tique.history.pruning`)."""
-    return max(engine.clock(session), histories.newest(session))
 
 
 def expect_every_change(

@@ -46,6 +46,11 @@ class Point:
     time: int | None = None
 
 
+def now_of(engine: Engine, session: Session) -> int:
+    """The time by which it is judged what was pruned (:mod:`tique.history.pruning`)."""
+    return max(engine.clock(session), newest(session))
+
+
 def point_of(
     engine: Engine, session: Session, asked: int | datetime, sts: int
 ) -> Point:
@@ -58,8 +63,7 @@ def point_of(
     OperationalError
         No commit is known that was so early (72000).
     """
-    # (What was pruned went by the time of a commit; see :mod:`tique.history.pruning`.)
-    now = max(engine.clock(session), newest(session))
+    now = now_of(engine, session)
     if not isinstance(asked, datetime):
         if not 0 <= asked <= sts:
             raise errors.ProgrammingError(

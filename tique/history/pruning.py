@@ -1,4 +1,4 @@
-"""Images that nobody can ask for go.
+"""Images of which no version can be asked for are pruned.
 
 Argument
 --------

@@ -50,13 +50,13 @@ class AsOf(ConnectionCharacteristic):
     def reset_characteristic(
         self, dialect: Dialect, dbapi_conn: DBAPIConnection
     ) -> None:
-        """Read what is."""
+        """Read the present."""
         dbapi_conn.as_of = None
 
     def set_characteristic(
         self, dialect: Dialect, dbapi_conn: DBAPIConnection, value: Any
     ) -> None:
-        """Read what was."""
+        """Read the past."""
         dbapi_conn.as_of = value
 
     def get_characteristic(self, dialect: Dialect, dbapi_conn: DBAPIConnection) -> Any:

@@ -75,7 +75,7 @@ class KeptKeys:
             if excess > 0:
                 # More than has to go, so that it is done seldom.
                 last = excess + most // 16 - 1
-                self.lose(next(islice(known.values(), last, None)))
+                self.lose(next(islice(known.values(), last, None), 0))
 
 
 def too_old(table: Table) -> errors.SerializationError:

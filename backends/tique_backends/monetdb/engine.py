@@ -115,6 +115,8 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         dialect="monetdb",
         page_keys=1024,
         overlay_values=2000,
+        # Its catalog cannot be read any more afterwards (README).
+        defines_beside_snapshots=False,
         number_prefix="%",
         picks_joined_row=False,
         alters_foreign_keys=True,

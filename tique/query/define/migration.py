@@ -149,6 +149,7 @@ class Migration(SchemaChanges):
         transaction = self._transaction
         expect_writable(transaction)
         self.timeline.expect_owner()
+        self.expect_none_held()
         with ExitStack() as opening:
             opening.enter_context(self.checkpointer.paused(LOCK_TIMEOUT))
             # The snapshot is as new as it may be; from here on it is the only one.

@@ -124,6 +124,7 @@ class SchemaChanges:
     def alone(self) -> Iterator[None]:
         """Keep all threads and processes from committing, folding, and running DDL."""
         self.timeline.expect_owner()
+        self.expect_none_held()
         # A checkpoint may take long; commits do not wait for that.
         with (
             self.checkpointer.paused(LOCK_TIMEOUT),
@@ -131,6 +132,22 @@ class SchemaChanges:
             self.timeline.alone(),
         ):
             yield
+
+    def expect_none_held(self) -> None:
+        """Refuse DDL beside a snapshot that the engine keeps, if it cannot have both.
+
+        Raises
+        ------
+        OperationalError
+            A transaction of this process reads the past (SQLSTATE 55006).
+        """
+        engine = self.engine
+        if engine.held and not engine.capabilities.defines_beside_snapshots:
+            raise errors.OperationalError(
+                "a transaction of this process reads the past, or a feed: its engine's "
+                "catalog does not stand DDL beside that; end it first",
+                sqlstate="55006",
+            )
 
     def transact(
         self,

@@ -28,7 +28,7 @@ everything but ROLLBACK (25P02), and COMMIT if it has written.
 *DDL* and what begins anew on a newer snapshot is refused, or left out: the engine's would be another one.
 
 *If the process dies*, or is stopped, its connection and with it the engine transaction is the
-engine's to end. Nobody waits for it: λ has passed it.
+engine's to end. No other transaction waits for it: λ has passed it.
 
 READ COMMITTED has a snapshot for each statement: a transaction is held for one of them only,
 and stays registered meanwhile.

@@ -539,7 +539,7 @@ class Transaction(KeyedRows):
             )
         self.touched.add(table.id)
         if (
-            self.is_held
+            self.held is not None
             and not (table.is_temporary or table.is_keyless)
             and self.catalog.versions(table).judges_since > self.sts
         ):

@@ -198,9 +198,10 @@ def _only_set_columns(
     table: Table, changes: Sequence[Change], changed: Collection[int]
 ) -> bool:
     """Whether each row was there before, and stays, under its key."""
-    return not any(old is None or new is None for old, new in changes) and set(
-        changed
-    ).isdisjoint(table.primary_key)
+    for old, new in changes:
+        if old is None or new is None:
+            return False
+    return set(table.primary_key).isdisjoint(changed)
 
 
 def _buffer_keyed(

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.history.feed import now_of
-from tique.history.moments import expect_kept
+from tique.history.moments import expect_kept, now_of
 from tique.query.write.changes import (
     Staging,
     Written,
