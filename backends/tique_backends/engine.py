@@ -634,14 +634,22 @@ class Engine(ABC, Generic[SessionT]):
         """
 
     def _keep_images(
-        self, session: SessionT, table: Table, until: int, *, appended: bool = False
+        self,
+        session: SessionT,
+        table: Table,
+        until: int,
+        *,
+        after: int = 0,
+        appended: bool = False,
     ) -> None:
         """Write what a fold up to ``until`` replaces to the history, if there is one.
 
         In the engine transaction of the fold, and before it.
         """
         if table.history is not None:
-            images = self.forms.before_images(table, until, appended=appended)
+            images = self.forms.before_images(
+                table, until, after=after, appended=appended
+            )
             session.change(f"INSERT INTO {history_name(table)} {images}")
 
     @abstractmethod

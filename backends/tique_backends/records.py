@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -44,41 +44,24 @@ class Versions:
 
 
 @dataclass(frozen=True)
-class Lives:
-    """Rows, or keys, each from ``since[i]`` until ``until[i]``, exclusive.
-
-    None: since the key's last image. There is one list for each, as Python's garbage
-    collector would follow an object for each row.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    since: list[int | None] = field(default_factory=list)
-    until: list[int] = field(default_factory=list)
-
-    def add(self, row: Row, since: int | None, until: int) -> None:
-        """Add a row or a key."""
-        self.rows.append(row)
-        self.since.append(since)
-        self.until.append(until)
-
-
-@dataclass(frozen=True)
 class Images:
-    """The before-images that a fold leaves in a table's history.
+    """The before-images that a fold leaves in a table's history, as the driver knows them.
 
     Attributes
     ----------
-    rows : Lives
-        Rows that were there.
-    absent : Lives
-        Keys that had no row.
-    stored : Lives
-        Keys that have what storage has under them.
+    stored, new : dict of Row to int
+        Where what storage has under a key ends. It certainly has no rows with the keys
+        ``new``.
+    passed : Versions
+        The versions that never come to storage.
+    until : Sequence of int
+        Where each of these ends.
     """
 
-    rows: Lives = field(default_factory=Lives)
-    absent: Lives = field(default_factory=Lives)
-    stored: Lives = field(default_factory=Lives)
+    stored: Mapping[Row, int]
+    new: Mapping[Row, int]
+    passed: Versions
+    until: Sequence[int]
 
 
 class CommitRecord(NamedTuple):

@@ -39,23 +39,19 @@ from typing import TYPE_CHECKING, Protocol
 from tique import _observer, errors
 from tique._log import family, fields
 from tique.checkpoint.obstacles import Obstacles
-from tique.store.rows import whole_images
 from tique.timeline.recovery import bring_back
-from tique_backends.catalog import histories
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from tique.checkpoint.uncommitted import UncommittedFold
     from tique.store.catalog import ManagedCatalog
-    from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
     from tique.timeline.recovery import Restored
     from tique_backends.engine import Engine
-    from tique_backends.records import Images
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -421,7 +417,10 @@ class Checkpointer:
             if from_memory and versions.is_complete:
                 with versions.no_draining():
                     rows, new = versions.changes(until)
+                    images = None
                     try:
+                        if table.history is not None:
+                            images = versions.images(session, until, new)
                         engine.store(
                             session,
                             table,
@@ -429,7 +428,7 @@ class Checkpointer:
                             until,
                             new,
                             since=since,
-                            images=self._images(versions, until, new),
+                            images=images,
                         )
                     except UnstoredRowError:
                         # The fold by SQL sets it aside.
@@ -453,16 +452,6 @@ class Checkpointer:
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
                     versions.folded(until, self._catalog.oldest_writer())
-
-    def _images(
-        self, versions: TableVersions, until: int, new: Collection[Key]
-    ) -> Images | None:
-        """What a fold from memory leaves in the table's history, if it has one."""
-        table, session = versions.table, self._usable_session()
-        if table.history is None:
-            return None
-        versions.note_last_end(lambda: histories.last_end(session, table))
-        return whole_images(session, table, versions.images(until, new))
 
 
 def _named(table: Table, error: Exception) -> EngineError:

@@ -30,19 +30,10 @@ MOST_KEYS = 500_000
 
 
 class KeptKeys:
-    """The newest folded commits by key, for the primary key and each UNIQUE one.
+    """The newest folded commits by key, for the primary key and each UNIQUE one."""
 
-    Parameters
-    ----------
-    table
-        The table.
-    most
-        How many are kept of each; ``MOST_KEYS`` if it is None.
-    """
-
-    def __init__(self, table: Table, most: int | None = None) -> None:
+    def __init__(self, table: Table) -> None:
         self.since = 0
-        self._most = most
         self._commits: tuple[dict[Key, int], ...] = tuple(
             {} for _ in (table.primary_key, *table.unique)
         )
@@ -69,12 +60,11 @@ class KeptKeys:
                 # Put last, as the oldest are dropped.
                 known.pop(key, None)
                 known[key] = cts
-        most = MOST_KEYS if self._most is None else self._most
         for known in self._commits:
-            excess = len(known) - most
+            excess = len(known) - MOST_KEYS
             if excess > 0:
                 # More than has to go, so that it is done seldom.
-                last = excess + most // 16 - 1
+                last = excess + MOST_KEYS // 16 - 1
                 self.lose(next(islice(known.values(), last, None), 0))
 
 

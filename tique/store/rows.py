@@ -13,16 +13,13 @@ newer than the oldest snapshot. An inserted row is always whole.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique.store.policy import CachePolicy
-from tique_backends.errors import ErrorKind
-from tique_backends.records import MISSING, Images, Row
-from tique_backends.sharing import UnstoredRowError
+from tique_backends.records import MISSING, Row
 from tique_rewriter.local.values import has_zeros
 
 if TYPE_CHECKING:
@@ -104,23 +101,6 @@ def _columns_to_read(
     ):
         return tuple(range(len(types)))
     return tuple(sorted({*needed, *primary_key}))
-
-
-def whole_images(session: Session, table: Table, images: Images) -> Images:
-    """The images, with missing columns read from storage as :func:`completed` does.
-
-    Raises
-    ------
-    UnstoredRowError
-        Storage has no row for one of them.
-    """
-    found = completed(session, table, images.rows.rows)
-    rows = [row for row in found if row is not None]
-    if len(rows) < len(found):
-        raise UnstoredRowError(
-            ErrorKind.INTERNAL, f"{table.qualified_name} lacks a row that was changed"
-        )
-    return replace(images, rows=replace(images.rows, rows=rows))
 
 
 def completed(

@@ -62,7 +62,6 @@ class StoredRows:
         self.hits = self.misses = self.evictions = 0
         """Counts for single rows."""
         self._rows: dict[Key, Row | None] = {}
-        self._every = range(len(table.columns))
         last = len(table.primary_key) - 1
         self._tails = [
             tail
@@ -303,18 +302,6 @@ class StoredRows:
                     [MISSING if i in same else value for i, value in enumerate(row)]
                 )
         return changed, new
-
-    def whole(self, key: Key) -> Row | None:
-        """A row of storage, if all of it is in memory."""
-        row = self._rows.get(key)
-        if row is not None and MISSING not in row:
-            return row
-        for part in self._with(key):
-            if part.columns.issuperset(self._every):
-                known, row = part.find(key, self._every)
-                if known:
-                    return row
-        return None
 
     def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:
         """Write a fold through: it stored these rows (None: deleted the stored row).

@@ -49,7 +49,6 @@ import threading
 import time
 from bisect import bisect_right
 from contextlib import contextmanager
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,13 +56,13 @@ from tique import errors
 from tique.store.cache import Cache
 from tique.store.chains import Chains, newest_until
 from tique.store.kept_keys import KeptKeys
-from tique.store.rows import completed, merged
+from tique.store.rows import completed
 from tique.store.stored import StoredRows
 from tique_backends.records import Images, Row, Versions
 from tique_backends.servers.aside import NO_ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tique.store.chains import Version
     from tique.store.policy import CachePolicy
@@ -143,8 +142,6 @@ class TableVersions:
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
         self._kept = KeptKeys(table)
-        self._ended: KeptKeys | None = None
-        """Where the last images of keys end, once it is known where all of them do."""
         self._stored = StoredRows(
             table,
             policy,
@@ -152,7 +149,6 @@ class TableVersions:
             self.lock,
             arrow_mismatch_columns=arrow_mismatch_columns,
         )
-        self._most_ended = policy.rows
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
         self._is_in_doubt = False
@@ -514,11 +510,14 @@ class TableVersions:
             If no other process writes the database's log.
         """
         if self._shared is None:
-            raise errors.InternalError(
-                f"a row of {self.table.qualified_name} that is known in part is not in "
-                "storage; please report this"
-            )
+            raise self._unstored()
         self._shared.aside.note(cts, self.table.id, NO_ROW)
+
+    def _unstored(self) -> errors.InternalError:
+        return errors.InternalError(
+            f"a row of {self.table.qualified_name} that is known in part is not in "
+            "storage; please report this"
+        )
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts up to which about ``size`` versions can be folded, at most λ."""
@@ -541,45 +540,36 @@ class TableVersions:
             columns_set = self.columns_set
         return self._stored.changes(newest, columns_set)
 
-    def note_last_end(self, end: Callable[[], int]) -> None:
-        """Ask where the last image of the table ends, if that is not known yet."""
-        if self._ended is None:
-            # A number of its own, without the UNIQUE keys.
-            ended = KeptKeys(replace(self.table, unique=()), self._most_ended)
-            ended.lose(end())
-            self._ended = ended
-
-    def images(self, until: int, new: Collection[Key]) -> Images:
+    def images(self, session: Session, until: int, new: Collection[Key]) -> Images:
         """What a fold of all versions with cts ≤ ``until`` leaves in the table's history.
 
-        Storage certainly has no rows with the keys ``new``. Columns of versions that are known
-        to be as in storage may be ``MISSING``.
+        Storage certainly has no rows with the keys ``new``. What versions lack is read.
         """
-        table, ended = self.table, self._ended
-        assert table.history is not None
-        assert ended is not None
+        table = self.table
+        stored: dict[Key, int] = {}
+        unstored: dict[Key, int] = {}
+        passed: list[tuple[int, Row, bool, int]] = []
         with self.lock:
             newest = self._chains.versions_until(until)
-        unknown = None if ended.since > table.history.since else 0
-        images = Images()
         for key, version in newest.items():
-            row = None if key in new else self._stored.whole(key)
             while (older := version[2]) is not None:
-                was = older[1]
-                if was is None:
-                    images.absent.add(key, older[0], version[0])
-                else:
-                    was = was if row is None else merged(was, row)
-                    images.rows.add(was, older[0], version[0])
+                cts, row, _ = older
+                state = self._gone(key) if row is None else row
+                passed.append((cts, state, row is None, version[0]))
                 version = older
-            since = ended.last_commit(key) or unknown
-            if row is not None:
-                images.rows.add(row, since, version[0])
-            elif key in new:
-                images.absent.add(key, since, version[0])
-            else:
-                images.stored.add(key, since, version[0])
-        return images
+            (unstored if key in new else stored)[key] = version[0]
+        stamps, rows, deleted, ends = zip(*passed, strict=True) if passed else [()] * 4
+        whole = completed(session, table, rows)
+        known = [row for row in whole if row is not None]
+        if len(known) < len(whole):
+            raise self._unstored()
+        versions = Versions(table, known, stamps, deleted)
+        return Images(stored, unstored, versions, ends)
+
+    def _gone(self, key: Key) -> Row:
+        """A row that stands for none."""
+        values = dict(zip(self.table.primary_key, key, strict=True))
+        return tuple([values.get(i) for i in range(len(self.table.columns))])
 
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
@@ -621,7 +611,6 @@ class TableVersions:
             # Written through first: a reader that misses a version looks there next.
             rows = self._chains.rows_until(until)
             self._keep_keys(until, oldest_writer)
-            self._keep_ends(until)
             self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until, rows)
             if not self.is_complete:
@@ -631,14 +620,6 @@ class TableVersions:
             self._count()
             if self.is_empty:
                 self._columns_set = frozenset()
-
-    def _keep_ends(self, until: int) -> None:
-        """Keep where the images of a fold end, each at the version that came after it."""
-        if self._ended is not None:
-            unknown = [bulk.cts for bulk in self.bulk if bulk.cts <= until]
-            self._ended.lose(max(unknown, default=0))
-            ended = self._chains.commits_until(until, after=self._ended.since)
-            self._ended.keep(ended[:1])
 
     def _keep_keys(self, until: int, oldest_writer: float) -> None:
         """Keep the keys of versions that are folded, for snapshots that λ has passed."""

@@ -16,14 +16,9 @@ with its history: a process that folds it by what it knows of the number knows t
 from the beginning; every other state is from its version on. If images were pruned that is
 too early, but no version in between can be asked for.
 
-*Known images.* A process that folds from memory (``TableVersions.images``) knows which versions
-it folds, and in part what storage has. Where the last image of a key ends, which is at the
-version that the last fold moved to storage, it keeps for the keys that it has folded itself
-since the greatest ``_until`` of all at that time; later, since the first one of which it does not
-remember the key. A key that is not among these has no image that ends after that, its
-*watermark*; so if the watermark is not after ``since``, 0 does as ``_from``: no version in between can
-be asked for. Else the key's images are looked up, before any image of the fold is written.
-A bulk commit's keys are not known: the watermark rises to its version.
+*Once.* A fold from memory may have happened when its process does not know it, and is done again
+then: it leaves no image that ends at a version that was folded before. So does a fold of
+versions that reached the cache table too late.
 
 *The past.* A state at ``s`` is read in one engine transaction: storage, the versions up to
 ``s``, and the images of that moment. A table that is folded beyond ``s`` has no such
@@ -141,14 +136,6 @@ def count(session: Session, table: Table) -> int:
     """How many images of a table there are."""
     rows = session.execute(f"SELECT count(*) FROM {history_name(table)}").fetch_all()
     return int(rows[0][0])
-
-
-def last_end(session: Session, table: Table) -> int:
-    """Where the last image of a table ends; 0: it has none."""
-    ((found,),) = session.execute(
-        f"SELECT coalesce(max(_until), 0) FROM {history_name(table)}"
-    ).fetch_all()
-    return int(found)
 
 
 def version_at(session: Session, time: int) -> int:

@@ -333,27 +333,6 @@ def rows_query(table: Table, read: Sequence[int], keys: Sequence[Row]) -> str:
     return f"SELECT {kept_list(table, read, '_s.')} FROM {source}"
 
 
-def stored_images(table: Table, ended: str) -> str:
-    """A query for the images of what storage has under the keys ``ended``.
-
-    That is a relation of keys with their lives.
-    """
-    same = key_equality(table, table.primary_key, "_s.", "_e.")
-    items = ", ".join(
-        f"coalesce(_s.{name}, CAST(_e.{name} AS {column.type}))"
-        if position in table.primary_key
-        else f"_s.{name}"
-        for position, column in enumerate(table.columns)
-        for name in [quote(column.name)]
-    )
-    there = f"_s.{key_list(table, table.primary_key[:1])} IS NOT NULL"
-    stored = f"(SELECT _s.* FROM {with_keys(table, f'{ended} AS _e', same)})"
-    return (
-        f"SELECT {items}, _e._from, _e._until, {there} FROM {ended} AS _e "
-        f"LEFT JOIN {stored} AS _s ON {same}"
-    )
-
-
 def with_keys(table: Table, keys: str, same: str) -> str:
     """The storage rows ``_s`` that are the ``same`` as one of ``keys``, for FROM.
 

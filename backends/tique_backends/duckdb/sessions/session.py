@@ -26,7 +26,6 @@ from tique_backends.duckdb.forms import (
     staged_checks,
     staged_columns,
     staged_generated,
-    stored_images,
 )
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.duckdb.sessions.results import (
@@ -51,7 +50,6 @@ from tique_backends.names import (
     column_list,
     history_name,
     key_equality,
-    key_list,
     quote,
     storage_name,
 )
@@ -71,7 +69,6 @@ if TYPE_CHECKING:
     from tique_backends.records import (
         CommitRecord,
         Images,
-        Lives,
         Row,
         Statistics,
         Versions,
@@ -528,57 +525,45 @@ class DuckDBSession(Session):
     def append(self, versions: Versions) -> None:
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
-    def remember(self, table: Table, images: Images) -> None:
-        """Add images to the table's history; those that storage has, before they change."""
+    def remember(
+        self,
+        table: Table,
+        images: Images,
+        after: int,
+        ended: Callable[..., str],
+    ) -> None:
+        """Add images to the table's history, but those that end up to ``after``.
+
+        ``ended`` is :meth:`Forms.ended_images`. Storage has what it had before the fold.
+        """
         history, key = history_name(table), table.primary_key
-        keys = [tuple([row[i] for i in key]) for row in images.rows.rows]
-        # All of them first: they look for the images before these.
-        rows = self._lived(
-            table, arrow_table(table, images.rows.rows), keys, images.rows
+        typed = ", ".join(
+            f"CAST({name} AS {table.columns[i].type}) AS {name}"
+            for i in key
+            for name in [quote(table.columns[i].name)]
         )
-        absent, stored = (
-            self._lived(table, arrow_table(table, lives.rows, key), lives.rows, lives)
-            for lives in (images.absent, images.stored)
+        for keys, appended in ((images.stored, False), (images.new, True)):
+            ends = {known: until for known, until in keys.items() if until > after}
+            if not ends:
+                continue
+            rows = _with(
+                arrow_table(table, [*ends], key), "_until", "int64", [*ends.values()]
+            )
+            with self._relation(rows) as relation:
+                which = f"SELECT {typed}, _until FROM {relation}"
+                query = ended(table, which, appended=appended)
+                self._run(f"INSERT INTO {history} {query} ORDER BY _until", ())
+        # Last: the others begin where the images before these end.
+        passed, until = images.passed, images.until
+        chosen = sorted(
+            [i for i, end in enumerate(until) if end > after], key=until.__getitem__
         )
-        if rows.num_rows:
-            self._insert(_with(rows, "_there", "bool_", [True] * len(keys)), history)
-        if absent.num_rows:
-            names = f"{key_list(table, key)}, _from, _until, _there"
-            with self._relation(absent) as relation:
-                self._run(
-                    f"INSERT INTO {history} ({names}) SELECT *, FALSE FROM {relation}",
-                    (),
-                )
-        if stored.num_rows:
-            with self._relation(stored) as relation:
-                self._run(f"INSERT INTO {history} {stored_images(table, relation)}", ())
-
-    def _lived(
-        self, table: Table, rows: pyarrow.Table, keys: Sequence[Row], lives: Lives
-    ) -> pyarrow.Table:
-        """Rows with their lives, as in a history table."""
-        since = self._since(table, keys, lives.since)
-        rows = _with(rows, "_from", "int64", since)
-        return _with(rows, "_until", "int64", lives.until)
-
-    def _since(
-        self, table: Table, keys: Sequence[Row], since: Sequence[int | None]
-    ) -> Sequence[int]:
-        """Where images begin, with the ends of those before in the place of None."""
-        unknown = [number for number, begin in enumerate(since) if begin is None]
-        found = [begin or 0 for begin in since]
-        if unknown:
-            asked = arrow_table(table, [keys[i] for i in unknown], table.primary_key)
-            asked = _with(asked, "_number", "int64", unknown)
-            same = key_equality(table, table.primary_key, "_h.", "_r.")
-            with self._relation(asked) as relation:
-                ends = self.execute(
-                    f"SELECT _r._number, max(_h._until) FROM {history_name(table)} AS _h "
-                    f"JOIN {relation} AS _r ON {same} GROUP BY _r._number"
-                ).fetch_all()
-            for number, end in ends:
-                found[number] = end
-        return found
+        if chosen:
+            rows = arrow_table(table, [passed.rows[i] for i in chosen])
+            rows = _with(rows, "_from", "int64", [passed.stamps[i] for i in chosen])
+            rows = _with(rows, "_until", "int64", [until[i] for i in chosen])
+            there = [not passed.deleted[i] for i in chosen]
+            self._insert(_with(rows, "_there", "bool_", there), history)
 
     @override
     def newest_version(self, table: Table) -> int:
