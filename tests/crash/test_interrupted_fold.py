@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 import tique
-from tests.crash.interrupting import signalled
+from tests.crash.interrupting import STRIDES, signalled
 from tests.isolation.test_history import as_of, images, version
 
 ROWS = 6
@@ -49,9 +49,8 @@ def fold_by_sql(connection):
 
 @pytest.mark.crash
 @pytest.mark.parametrize("again", [fold_from_memory, fold_by_sql])
-def test_each_image_once(engine, interrupt, again, request):
-    options = {"history": "1 hour", "checkpoint": "manual"}
-    connection = engine.connect(**options)
+def test_each_image_once(engine, interrupt, again):
+    connection = engine.connect(history="1 hour", checkpoint="manual")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT)")
     rows = ", ".join(f"({number}, 0, 'a')" for number in range(ROWS))
     connection.execute(f"INSERT INTO t VALUES {rows}")
@@ -69,7 +68,7 @@ def test_each_image_once(engine, interrupt, again, request):
 
     for _ in range(2):
         calls = fold()
-    for point in range(1, calls + 1):
+    for point in range(1, calls + 1, STRIDES[engine.name]):
         for when in ("before", "after"):
             fold(point, when)
             change(connection, states)
