@@ -564,6 +564,13 @@ class Engine(ABC, Generic[SessionT]):
         no rows with the keys ``new``.
         """
 
+    def folded_until(self, session: SessionT, table: Table) -> int:
+        """The cts up to which all versions of a table are in storage."""
+        ((folded,),) = session.execute(
+            f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
+        ).fetch_all()
+        return int(folded)
+
     def overwrite(
         self, session: SessionT, table: Table, rows: Mapping[Row, Row | None]
     ) -> None:
@@ -634,22 +641,14 @@ class Engine(ABC, Generic[SessionT]):
         """
 
     def _keep_images(
-        self,
-        session: SessionT,
-        table: Table,
-        until: int,
-        *,
-        after: int = 0,
-        appended: bool = False,
+        self, session: SessionT, table: Table, until: int, *, appended: bool = False
     ) -> None:
         """Write what a fold up to ``until`` replaces to the history, if there is one.
 
         In the engine transaction of the fold, and before it.
         """
         if table.history is not None:
-            images = self.forms.before_images(
-                table, until, after=after, appended=appended
-            )
+            images = self.forms.before_images(table, until, appended=appended)
             session.change(f"INSERT INTO {history_name(table)} {images}")
 
     @abstractmethod

@@ -374,18 +374,15 @@ class Forms(ABC):
     ) -> str:
         """Equality of columns; NULL is the same as NULL."""
 
-    def before_images(
-        self, table: Table, until: int, *, after: int = 0, appended: bool = False
-    ) -> str:
+    def before_images(self, table: Table, until: int, *, appended: bool = False) -> str:
         """A query for the images that a fold up to ``until`` leaves in history.
 
         It is asked before the fold, in its engine transaction, and ordered as they are
-        kept. Versions up to ``after`` leave none. ``appended`` is a promise, as of
-        :meth:`scan`.
+        kept. ``appended`` is a promise, as of :meth:`scan`.
         """
         columns, cache = (
             column_list(table),
-            f"{cache_name(table)} WHERE _cts > {after} AND _cts <= {until}",
+            f"{cache_name(table)} WHERE _cts <= {until}",
         )
         if table.is_keyless:
             return (

@@ -20,10 +20,12 @@ ROWS = 6
 def change(connection, states):
     """A few commits; what the table had after each."""
     for sql in (
-        "UPDATE t SET v = v + 1 WHERE id < 4",
+        "UPDATE t SET v = v + 1 WHERE id = 1",
+        "UPDATE t SET v = v + 1 WHERE id = 2",
         "DELETE FROM t WHERE id = 2",
-        "INSERT INTO t VALUES (2, 0, 'two')",
-        "UPDATE t SET v = v + 1 WHERE id > 1",
+        "INSERT INTO t VALUES (2, 0, 'two', 1, 2, 3, 4)",
+        "UPDATE t SET v = v + 1, a = 7 WHERE id = 2",
+        "UPDATE t SET v = v + 1 WHERE id = 1",
     ):
         connection.execute(sql)
         connection.commit()
@@ -40,7 +42,9 @@ def fold_by_sql(connection):
     """What a reader has drained is in the cache table, too."""
     connection.execute("SELECT sum(v), count(DISTINCT note) FROM t").fetchall()
     connection.rollback()
-    connection.execute("INSERT INTO t SELECT id + 90, v, note FROM t WHERE id = 5")
+    connection.execute(
+        "INSERT INTO t SELECT id + 90, v, note, a, b, c, d FROM t WHERE id = 5"
+    )
     connection.commit()
     connection.execute("DELETE FROM t WHERE id = 95")
     connection.commit()
@@ -51,8 +55,11 @@ def fold_by_sql(connection):
 @pytest.mark.parametrize("again", [fold_from_memory, fold_by_sql])
 def test_each_image_once(engine, interrupt, again):
     connection = engine.connect(history="1 hour", checkpoint="manual")
-    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT)")
-    rows = ", ".join(f"({number}, 0, 'a')" for number in range(ROWS))
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT, a INTEGER, "
+        "b INTEGER, c INTEGER, d INTEGER)"
+    )
+    rows = ", ".join(f"({number}, 0, 'a', 1, 2, 3, 4)" for number in range(ROWS))
     connection.execute(f"INSERT INTO t VALUES {rows}")
     connection.commit()
     connection.checkpoint()

@@ -50,7 +50,7 @@ import time
 from bisect import bisect_right
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique import errors
 from tique.store.cache import Cache
@@ -548,17 +548,20 @@ class TableVersions:
         table = self.table
         stored: dict[Key, int] = {}
         unstored: dict[Key, int] = {}
-        passed: list[tuple[int, Row, bool, int]] = []
+        passed: list[tuple[int, Row, int, bool]] = []
         with self.lock:
             newest = self._chains.versions_until(until)
         for key, version in newest.items():
-            while (older := version[2]) is not None:
-                cts, row, _ = older
+            end, _, older = version
+            while older is not None and older[0] > self.folded_until:
+                cts, row, before = older
                 state = self._gone(key) if row is None else row
-                passed.append((cts, state, row is None, version[0]))
-                version = older
-            (unstored if key in new else stored)[key] = version[0]
-        stamps, rows, deleted, ends = zip(*passed, strict=True) if passed else [()] * 4
+                passed.append((end, state, cts, row is None))
+                end, older = cts, before
+            (unstored if key in new else stored)[key] = end
+        # In the order in which they end, which is how they are found again.
+        passed.sort(key=_cts)
+        ends, rows, stamps, deleted = zip(*passed, strict=True) if passed else [()] * 4
         whole = completed(session, table, rows)
         known = [row for row in whole if row is not None]
         if len(known) < len(whole):
@@ -604,7 +607,6 @@ class TableVersions:
         The keys of those later than ``oldest_writer`` are kept.
         """
         with self._changing_storage():
-            self.folded_until = until
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
@@ -620,6 +622,8 @@ class TableVersions:
             self._count()
             if self.is_empty:
                 self._columns_set = frozenset()
+            # Last: an interruption before it has this done again.
+            self.folded_until = until
 
     def _keep_keys(self, until: int, oldest_writer: float) -> None:
         """Keep the keys of versions that are folded, for snapshots that λ has passed."""
@@ -636,5 +640,6 @@ class TableVersions:
             self._kept.lose(self.folded_until)
 
 
-def _cts(entry: tuple[int, Row, bool]) -> int:
-    return entry[0]
+def _cts(entry: tuple[Any, ...]) -> int:
+    cts: int = entry[0]
+    return cts

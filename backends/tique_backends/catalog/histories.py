@@ -16,10 +16,6 @@ with its history: a process that folds it by what it knows of the number knows t
 from the beginning; every other state is from its version on. If images were pruned that is
 too early, but no version in between can be asked for.
 
-*Once.* A fold from memory may have happened when its process does not know it, and is done again
-then: it leaves no image that ends at a version that was folded before. So does a fold of
-versions that reached the cache table too late.
-
 *The past.* A state at ``s`` is read in one engine transaction: storage, the versions up to
 ``s``, and the images of that moment. A table that is folded beyond ``s`` has no such
 versions, and one that is not has no such images. So it is right before and after any fold.

@@ -338,14 +338,9 @@ class DuckDBEngine(Engine[DuckDBSession]):
 
     @override
     def replay(self, session: DuckDBSession, table: Table) -> int:
-        after = max(self._folded(session, table), session.newest_version(table))
+        folded = self.folded_until(session, table)
+        after = max(folded, session.newest_version(table))
         return session.change(replay_statement(table, after))
-
-    def _folded(self, session: DuckDBSession, table: Table) -> int:
-        ((folded,),) = session.execute(
-            f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
-        ).fetch_all()
-        return int(folded)
 
     @override
     def store(
@@ -366,8 +361,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
 
         def move() -> None:
             if images is not None:
-                after = self._folded(session, table)
-                session.remember(table, images, after, self.forms.ended_images)
+                session.remember(table, images, self.forms.ended_images)
             if whole:
                 session.replace(
                     table,
@@ -445,9 +439,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
             fold = partial(self._fold_columns, columns_set)
 
         def move() -> int:
-            if table.history is not None:
-                after = self._folded(session, table)
-                self._keep_images(session, table, until, after=after, appended=appended)
+            self._keep_images(session, table, until, appended=appended)
             return fold(session, table, until)
 
         return session.transact(move)

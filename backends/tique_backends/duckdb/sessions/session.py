@@ -525,44 +525,34 @@ class DuckDBSession(Session):
     def append(self, versions: Versions) -> None:
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
-    def remember(
-        self,
-        table: Table,
-        images: Images,
-        after: int,
-        ended: Callable[..., str],
-    ) -> None:
-        """Add images to the table's history, but those that end up to ``after``.
+    def remember(self, table: Table, images: Images, ended: Callable[..., str]) -> None:
+        """Add images to the table's history; storage is as it was before the fold.
 
-        ``ended`` is :meth:`Forms.ended_images`. Storage has what it had before the fold.
+        ``ended`` is :meth:`Forms.ended_images`.
         """
         history, key = history_name(table), table.primary_key
-        typed = ", ".join(
+        names = ", ".join(
             f"CAST({name} AS {table.columns[i].type}) AS {name}"
             for i in key
             for name in [quote(table.columns[i].name)]
         )
-        for keys, appended in ((images.stored, False), (images.new, True)):
-            ends = {known: until for known, until in keys.items() if until > after}
+        for ends, appended in ((images.stored, False), (images.new, True)):
             if not ends:
                 continue
-            rows = _with(
-                arrow_table(table, [*ends], key), "_until", "int64", [*ends.values()]
-            )
-            with self._relation(rows) as relation:
-                which = f"SELECT {typed}, _until FROM {relation}"
-                query = ended(table, which, appended=appended)
+            keys = arrow_table(table, [*ends], key)
+            keys = _with(keys, "_until", "int64", [*ends.values()])
+            with self._relation(keys) as relation:
+                query = ended(
+                    table, f"SELECT {names}, _until FROM {relation}", appended=appended
+                )
                 self._run(f"INSERT INTO {history} {query} ORDER BY _until", ())
         # Last: the others begin where the images before these end.
-        passed, until = images.passed, images.until
-        chosen = sorted(
-            [i for i, end in enumerate(until) if end > after], key=until.__getitem__
-        )
-        if chosen:
-            rows = arrow_table(table, [passed.rows[i] for i in chosen])
-            rows = _with(rows, "_from", "int64", [passed.stamps[i] for i in chosen])
-            rows = _with(rows, "_until", "int64", [until[i] for i in chosen])
-            there = [not passed.deleted[i] for i in chosen]
+        passed = images.passed
+        if passed.rows:
+            rows = arrow_table(table, passed.rows)
+            rows = _with(rows, "_from", "int64", passed.stamps)
+            rows = _with(rows, "_until", "int64", images.until)
+            there = [not deleted for deleted in passed.deleted]
             self._insert(_with(rows, "_there", "bool_", there), history)
 
     @override
