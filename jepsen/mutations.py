@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tique.checkpoint.uncommitted import UncommittedFold
@@ -549,7 +550,7 @@ def _lives_too_long() -> None:
 
 def _images_of_the_last_fold() -> None:
     """P1: a fold leaves no image of the versions that it passes over."""
-    genuine = Forms.before_images
+    genuine, known = Forms.before_images, TableVersions.images
 
     def before_images(
         forms: Any, table: Any, after: int, until: int, **how: Any
@@ -557,7 +558,11 @@ def _images_of_the_last_fold() -> None:
         text = genuine(forms, table, after, until, **how)
         return text.replace("WHERE _until IS NOT NULL", "WHERE FALSE")
 
+    def images(versions: Any, *asked: Any) -> Any:
+        return replace(known(versions, *asked), until=())
+
     _replace(Forms, before_images)
+    _replace(TableVersions, images)
 
 
 def _prunes_by_lambda() -> None:

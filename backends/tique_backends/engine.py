@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from tique_backends.forms import Forms
     from tique_backends.records import (
+        Images,
         ResultColumn,
         Row,
         Statistics,
@@ -113,6 +114,8 @@ class Capabilities:
         Whether a condition may be computed, and fail, for rows that are deleted in storage.
     keeps_insertion_order : bool
         Whether rows that nothing sorts come as they were inserted.
+    keeps_known_images : bool
+        Whether a fold of rows that the driver knows can write images that it knows, too.
     nests_transactions : bool
         Whether an engine transaction has savepoints, to which it can go back after a
         statement that failed, too.
@@ -138,6 +141,7 @@ class Capabilities:
     keeps_undone_rows: bool = False
     computes_deleted_rows: bool = False
     keeps_insertion_order: bool = False
+    keeps_known_images: bool = False
     nests_transactions: bool = False
     defines_beside_snapshots: bool = True
 
@@ -542,14 +546,23 @@ class Engine(ABC, Generic[SessionT]):
         new: Collection[Row] = (),
         *,
         since: int | None = None,
+        images: Images | None = None,
     ) -> None:
         """Fold as :meth:`fold` does, from rows that the driver knows.
 
-        The table has no history. ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
+        A table with a history comes with ``images``, and only to an engine that keeps them.
+        ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
         one's row (in which unchanged columns may be ``MISSING``), None if that is a
         tombstone. Versions up to ``until`` leave the cache table. Storage certainly has
         no rows with the keys ``new``.
         """
+
+    def folded_until(self, session: SessionT, table: Table) -> int:
+        """The cts up to which all versions of a table are in storage."""
+        ((folded,),) = session.execute(
+            f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
+        ).fetch_all()
+        return int(folded)
 
     def overwrite(
         self, session: SessionT, table: Table, rows: Mapping[Row, Row | None]

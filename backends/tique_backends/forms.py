@@ -395,25 +395,11 @@ class Forms(ABC):
                 f"SELECT {columns}, CAST(NULL AS BIGINT), _cts, _deleted FROM {cache} "
                 "ORDER BY _cts"
             )
-        key, first = table.primary_key, key_list(table, table.primary_key)
+        first = key_list(table, table.primary_key)
         ended = f"SELECT {first}, min(_cts) AS _until FROM {cache} GROUP BY {first}"
-        same = key_equality(table, key, "_e.", "_h.")
-        ended = (
-            f"SELECT {key_list(table, key, '_e.')}, _e._until, "
-            f"coalesce(max(_h._until), 0) AS _from FROM ({ended}) AS _e "
-            f"LEFT JOIN {history_name(table)} AS _h ON {same} "
-            f"GROUP BY {key_list(table, key, '_e.')}, _e._until"
-        )
+        stored = self.ended_images(table, ended, appended=appended)
         if appended:
-            items = self._image(table, "_b.{0}", "CAST(NULL AS {1})")
-            return f"SELECT {items}, _from, _until, FALSE FROM ({ended}) AS _b ORDER BY _until"
-        items = self._image(table, "coalesce(_s.{0}, _b.{0})", "_s.{0}")
-        same = key_equality(table, key, "_b.", "_s.")
-        there = self.has_value(f"_s.{key_list(table, key[:1])}")
-        stored = (
-            f"SELECT {items}, _b._from, _b._until, {there} AS _there FROM ({ended}) AS _b "
-            f"LEFT JOIN {self.only}{storage_name(table)} AS _s ON {same}"
-        )
+            return f"{stored} ORDER BY _until"
         replaced = (
             f"SELECT {columns}, _cts AS _from, lead(_cts) OVER (PARTITION BY {first} "
             f"ORDER BY _cts) AS _until, NOT _deleted AS _there FROM {cache}"
@@ -422,6 +408,37 @@ class Forms(ABC):
             f"SELECT * FROM ({stored} UNION ALL SELECT * FROM ({replaced}) AS _r "
             "WHERE _until IS NOT NULL) AS _i ORDER BY _until"
         )
+
+    def ended_images(self, table: Table, ended: str, *, appended: bool = False) -> str:
+        """A query for the images of what storage has, or has not, under some keys.
+
+        ``ended`` is a query for the keys, each once, and for where it ends, ``_until``.
+        ``appended`` is a promise that it has no row.
+        """
+        key, names = table.primary_key, key_list(table, table.primary_key, "_e.")
+        same = key_equality(table, key, "_e.", "_h.")
+        lives = (
+            f"SELECT {names}, _e._until, coalesce(max(_h._until), 0) AS _from "
+            f"FROM ({ended}) AS _e LEFT JOIN {history_name(table)} AS _h ON {same} "
+            f"GROUP BY {names}, _e._until"
+        )
+        if appended:
+            items = self._image(table, "_b.{0}", "CAST(NULL AS {1})")
+            return f"SELECT {items}, _from, _until, FALSE FROM ({lives}) AS _b"
+        items = self._image(table, "coalesce(_s.{0}, _b.{0})", "_s.{0}")
+        same = key_equality(table, key, "_b.", "_s.")
+        there = self.has_value(f"_s.{key_list(table, key[:1])}")
+        return (
+            f"SELECT {items}, _b._from, _b._until, {there} AS _there FROM ({lives}) AS _b "
+            f"LEFT JOIN {self.stored_with_keys(table, f'({ended})')} AS _s ON {same}"
+        )
+
+    def stored_with_keys(self, table: Table, keys: str) -> str:
+        """What storage has under such keys, or more than that, as a relation.
+
+        ``keys`` is a relation of keys, each once.
+        """
+        return f"{self.only}{storage_name(table)}"
 
     def _image(self, table: Table, key: str, other: str) -> str:
         """The columns of an image, of such texts with each one's name and type."""

@@ -43,6 +43,27 @@ class Versions:
     deleted: Sequence[bool]
 
 
+@dataclass(frozen=True)
+class Images:
+    """The before-images that a fold leaves in a table's history, as the driver knows them.
+
+    Attributes
+    ----------
+    stored, new : dict of Row to int
+        Where what storage has under a key ends. It certainly has no rows with the keys
+        ``new``.
+    passed : Versions
+        The versions that never come to storage.
+    until : Sequence of int
+        Where each of these ends.
+    """
+
+    stored: Mapping[Row, int]
+    new: Mapping[Row, int]
+    passed: Versions
+    until: Sequence[int]
+
+
 class CommitRecord(NamedTuple):
     """The record that makes ``txid`` committed at ``cts``, with its versions.
 

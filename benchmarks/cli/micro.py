@@ -158,6 +158,7 @@ def scans_command(
     show_default=True,
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--history", help="The retention of the table's history.")
 @seed_option
 @directory_option
 @json_option
@@ -166,6 +167,7 @@ def folds_command(
     warehouses: int,
     keys: tuple[int, ...],
     rounds: int,
+    history: str | None,
     seed: int,
     directory: Path,
     as_json: bool,
@@ -184,6 +186,7 @@ def folds_command(
             directory,
             keys=keys,
             rounds=rounds,
+            history=history,
             progress=tell,
         )
     show(result, report.print_folds, as_json)

@@ -68,6 +68,7 @@ def measure_folds(
     *,
     keys: Sequence[int],
     rounds: int,
+    history: str | None,
     progress: Callable[[str], None],
 ) -> Folds:
     """Time folds, each after an engine's checkpoint and of other keys.
@@ -82,6 +83,8 @@ def measure_folds(
         How many keys are changed before a fold.
     rounds : int
         How often each fold is timed, in turns.
+    history : str, optional
+        The retention of the table's history, if it has one.
     progress : callable
         Called with each step.
     """
@@ -97,7 +100,7 @@ def measure_folds(
     with scratch_directory(directory) as scratch:
         url = database_url(durable_copy(source, scratch))
         tique.adopt(url, tables=["stock"])
-        with tique.connect(url, checkpoint="manual") as connection:
+        with tique.connect(url, checkpoint="manual", history=history) as connection:
             for number in range(rounds):
                 for count in keys:
                     for way in WAYS:

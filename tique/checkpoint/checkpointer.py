@@ -15,6 +15,8 @@ moved.
 *A crash* leaves the fold done or not done. The index drops versions only
 after the engine's COMMIT; in between a reader finds the same rows twice, in
 memory and in storage, and takes the first.
+An interruption in between is a fold that its
+process does not know of: the next one asks the engine first.
 
 ``lock`` is held for a round: DDL and detaching wait for it, and for the lease of
 another process's round.
@@ -400,15 +402,29 @@ class Checkpointer:
         if versions.oldest is None or versions.oldest > stable:
             return 0
         with self._uncommitted.suspended():
+            if engine.shared is None:
+                self._settle(versions)
             self._fold_batches(versions, stable)
         return max(0, before - versions.rows)
+
+    def _settle(self, versions: TableVersions) -> None:
+        """Note a fold that was interrupted when the engine had committed it.
+
+        Nothing that it moved is moved, or leaves an image, again.
+        """
+        table, session = versions.table, self._usable_session()
+        done = self._engine.folded_until(session, table)
+        if done > versions.folded_until:
+            with versions.no_draining():
+                # What was drained since has come too late.
+                self._engine.store(session, table, {}, done)
+                versions.folded(done, self._catalog.oldest_writer())
 
     def _fold_batches(self, versions: TableVersions, stable: int) -> None:
         table, engine = versions.table, self._engine
         session = self._usable_session()
-        # Before-images are made where the versions meet storage's rows.
         from_memory = (
-            table.history is None
+            (table.history is None or engine.capabilities.keeps_known_images)
             and not table.is_keyless
             and self._catalog.buffers(table)
         )
@@ -418,8 +434,19 @@ class Checkpointer:
             if from_memory and versions.is_complete:
                 with versions.no_draining():
                     rows, new = versions.changes(until)
+                    images = None
                     try:
-                        engine.store(session, table, rows, until, new, since=since)
+                        if table.history is not None:
+                            images = versions.images(session, until, new)
+                        engine.store(
+                            session,
+                            table,
+                            rows,
+                            until,
+                            new,
+                            since=since,
+                            images=images,
+                        )
                     except UnstoredRowError:
                         # The fold by SQL sets it aside.
                         versions.forget_storage()

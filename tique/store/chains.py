@@ -143,20 +143,24 @@ class Chains:
                 return min(stable, cts)
         return stable
 
-    def rows_until(self, until: int) -> dict[Key, Row | None]:
-        """The newest row with cts ≤ ``until`` (None: a tombstone), by key."""
-        rows: dict[Key, Row | None] = {}
+    def versions_until(self, until: int) -> dict[Key, Version]:
+        """The newest version with cts ≤ ``until``, by key."""
+        found: dict[Key, Version] = {}
         if self._table.is_keyless:
             # Rows without a key have no chains.
-            return rows
+            return found
         heads = self._heads
         for _, keys, _ in self._commits_until(until):
             for key in keys:
-                if key not in rows:
+                if key not in found:
                     version = newest_until(heads[key], until)
                     assert version is not None
-                    rows[key] = version[1]
-        return rows
+                    found[key] = version
+        return found
+
+    def rows_until(self, until: int) -> dict[Key, Row | None]:
+        """The newest row with cts ≤ ``until`` (None: a tombstone), by key."""
+        return {key: row for key, (_, row, _) in self.versions_until(until).items()}
 
     def rows_between(self, after: int, until: int) -> dict[Key, Row | None]:
         """The newest row with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.

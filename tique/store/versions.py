@@ -50,7 +50,7 @@ import time
 from bisect import bisect_right
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique import errors
 from tique.store.cache import Cache
@@ -58,7 +58,7 @@ from tique.store.chains import Chains, newest_until
 from tique.store.kept_keys import KeptKeys
 from tique.store.rows import completed
 from tique.store.stored import StoredRows
-from tique_backends.records import Row, Versions
+from tique_backends.records import Images, Row, Versions
 from tique_backends.servers.aside import NO_ROW
 
 if TYPE_CHECKING:
@@ -508,11 +508,14 @@ class TableVersions:
             If no other process writes the database's log.
         """
         if self._shared is None:
-            raise errors.InternalError(
-                f"a row of {self.table.qualified_name} that is known in part is not in "
-                "storage; please report this"
-            )
+            raise self._unstored()
         self._shared.aside.note(cts, self.table.id, NO_ROW)
+
+    def _unstored(self) -> errors.InternalError:
+        return errors.InternalError(
+            f"a row of {self.table.qualified_name} that is known in part is not in "
+            "storage; please report this"
+        )
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts up to which about ``size`` versions can be folded, at most λ."""
@@ -534,6 +537,40 @@ class TableVersions:
             newest = self._chains.rows_until(until)
             columns_set = self.columns_set
         return self._stored.changes(newest, columns_set)
+
+    def images(self, session: Session, until: int, new: Collection[Key]) -> Images:
+        """What a fold of all versions with cts ≤ ``until`` leaves in the table's history.
+
+        Storage certainly has no rows with the keys ``new``. What versions lack is read.
+        """
+        table = self.table
+        stored: dict[Key, int] = {}
+        unstored: dict[Key, int] = {}
+        passed: list[tuple[int, Row, int, bool]] = []
+        with self.lock:
+            newest = self._chains.versions_until(until)
+        for key, version in newest.items():
+            end, _, older = version
+            while older is not None and older[0] > self.folded_until:
+                cts, row, before = older
+                state = self._gone(key) if row is None else row
+                passed.append((end, state, cts, row is None))
+                end, older = cts, before
+            (unstored if key in new else stored)[key] = end
+        # In the order in which they end, which is how they are found again.
+        passed.sort(key=_cts)
+        ends, rows, stamps, deleted = zip(*passed, strict=True) if passed else [()] * 4
+        whole = completed(session, table, rows)
+        known = [row for row in whole if row is not None]
+        if len(known) < len(whole):
+            raise self._unstored()
+        versions = Versions(table, known, stamps, deleted)
+        return Images(stored, unstored, versions, ends)
+
+    def _gone(self, key: Key) -> Row:
+        """A row that stands for none."""
+        values = dict(zip(self.table.primary_key, key, strict=True))
+        return tuple([values.get(i) for i in range(len(self.table.columns))])
 
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
@@ -568,7 +605,6 @@ class TableVersions:
         The keys of those later than ``oldest_writer`` are kept.
         """
         with self._changing_storage():
-            self.folded_until = until
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
@@ -584,6 +620,8 @@ class TableVersions:
             self._count()
             if self.is_empty:
                 self._columns_set = frozenset()
+            # Last: an interruption before it has this done again.
+            self.folded_until = until
 
     def _keep_keys(self, until: int, oldest_writer: float) -> None:
         """Keep the keys of versions that are folded, for snapshots that λ has passed."""
@@ -600,5 +638,6 @@ class TableVersions:
             self._kept.lose(self.folded_until)
 
 
-def _cts(entry: tuple[int, Row, bool]) -> int:
-    return entry[0]
+def _cts(entry: tuple[Any, ...]) -> int:
+    cts: int = entry[0]
+    return cts

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 
     from tique_backends.forms import Forms
     from tique_backends.location import Location
+    from tique_backends.records import Images
     from tique_rewriter.schema import Attached, Function, Table, View
 
 _COMPACT_BYTES = 256 << 20
@@ -139,6 +140,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
         changes_in_turn=True,
         reads_uncommitted_folds=True,
         keeps_insertion_order=True,
+        keeps_known_images=True,
         reads_variables=True,
         # 1.5 refuses the COMMIT ("another transaction has altered this table").
         alters_changed_tables=not duckdb.__version__.startswith("1."),
@@ -310,9 +312,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
 
     @override
     def replay(self, session: DuckDBSession, table: Table) -> int:
-        folded = session.execute(
-            f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
-        ).fetch_all()[0][0]
+        folded = self.folded_until(session, table)
         after = max(folded, session.newest_version(table))
         return session.change(replay_statement(table, after))
 
@@ -326,6 +326,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
         new: Collection[Row] = (),
         *,
         since: int | None = None,
+        images: Images | None = None,
     ) -> None:
         if table.unique or table.computed_keys:
             rows = {**rows, **whole_in_keys(session, table, rows)}
@@ -333,6 +334,8 @@ class DuckDBEngine(Engine[DuckDBSession]):
         change = session.update if self.in_place else session.write_anew
 
         def move() -> None:
+            if images is not None:
+                session.remember(table, images, self.forms.ended_images)
             if whole:
                 session.replace(
                     table,

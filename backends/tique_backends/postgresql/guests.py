@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
 
     from tique_backends.postgresql.sessions.presence import Presence
-    from tique_backends.records import CommitRecord, Row
+    from tique_backends.records import CommitRecord, Images, Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -352,6 +352,7 @@ class GuestEngine(PostgreSQLEngine):
         new: Collection[Row] = (),
         *,
         since: int | None = None,
+        images: Images | None = None,
     ) -> None:
         self.fold(session, table, until, since=since)
 

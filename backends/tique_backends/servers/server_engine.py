@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tique_backends.catalog import foreign_keys
-    from tique_backends.records import Row
+    from tique_backends.records import Images, Row
     from tique_backends.servers.replaying import Version
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
@@ -118,6 +118,7 @@ class ServerEngine(Engine[SessionT]):
         new: Collection[Row] = (),
         *,
         since: int | None = None,
+        images: Images | None = None,
     ) -> None:
         self._move(
             session,

@@ -48,6 +48,7 @@ from tique_backends.errors import EngineError, ErrorKind, speaking_of
 from tique_backends.names import (
     cache_name,
     column_list,
+    history_name,
     key_equality,
     quote,
     storage_name,
@@ -65,7 +66,13 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.duckdb.values.zones import Zones
-    from tique_backends.records import CommitRecord, Row, Statistics, Versions
+    from tique_backends.records import (
+        CommitRecord,
+        Images,
+        Row,
+        Statistics,
+        Versions,
+    )
     from tique_backends.rows.ranges import RangeRows
     from tique_rewriter.schema import Table
 
@@ -518,6 +525,36 @@ class DuckDBSession(Session):
     def append(self, versions: Versions) -> None:
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
+    def remember(self, table: Table, images: Images, ended: Callable[..., str]) -> None:
+        """Add images to the table's history; storage is as it was before the fold.
+
+        ``ended`` is :meth:`Forms.ended_images`.
+        """
+        history, key = history_name(table), table.primary_key
+        names = ", ".join(
+            f"CAST({name} AS {table.columns[i].type}) AS {name}"
+            for i in key
+            for name in [quote(table.columns[i].name)]
+        )
+        for ends, appended in ((images.stored, False), (images.new, True)):
+            if not ends:
+                continue
+            keys = arrow_table(table, [*ends], key)
+            keys = _with(keys, "_until", "int64", [*ends.values()])
+            with self._relation(keys) as relation:
+                query = ended(
+                    table, f"SELECT {names}, _until FROM {relation}", appended=appended
+                )
+                self._run(f"INSERT INTO {history} {query} ORDER BY _until", ())
+        # Last: the others begin where the images before these end.
+        passed = images.passed
+        if passed.rows:
+            rows = arrow_table(table, passed.rows)
+            rows = _with(rows, "_from", "int64", passed.stamps)
+            rows = _with(rows, "_until", "int64", images.until)
+            there = [not deleted for deleted in passed.deleted]
+            self._insert(_with(rows, "_there", "bool_", there), history)
+
     @override
     def newest_version(self, table: Table) -> int:
         result = self.execute(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
@@ -619,13 +656,18 @@ class DuckDBSession(Session):
 
 def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:
     """The versions as an Arrow table in the cache (or staging) table's layout."""
+    rows = arrow_table(versions.table, versions.rows)
+    rows = _with(rows, stamp, "int64", versions.stamps)
+    return _with(rows, "_deleted", "bool_", versions.deleted)
+
+
+def _with(
+    rows: pyarrow.Table, name: str, kind: str, values: Sequence[Any]
+) -> pyarrow.Table:
+    """Rows with a column more; ``kind`` is pyarrow's function that makes its type."""
     import pyarrow
 
-    rows = arrow_table(versions.table, versions.rows)
-    rows = rows.append_column(stamp, pyarrow.array(versions.stamps, pyarrow.int64()))
-    return rows.append_column(
-        "_deleted", pyarrow.array(versions.deleted, pyarrow.bool_())
-    )
+    return rows.append_column(name, pyarrow.array(values, getattr(pyarrow, kind)()))
 
 
 def _upsert(table: Table, source: str) -> str:
