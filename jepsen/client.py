@@ -25,6 +25,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ from jepsen.workloads import LEVELS
 from jepsen.workloads.base import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jepsen.workloads.base import Operation
 
 _PAUSE, _LONGEST_PAUSE = 0.05, 0.4
@@ -192,17 +195,29 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
     """Be a process of clients until told to end."""
     note = Notes(plan.folder / "notes.jsonl")
 
-    def checkpoint() -> None:
+    chance = random.Random(f"{plan.seed} {clients} {life}")  # noqa: S311
+    definitions = LEVELS[plan.level][plan.workload].definitions
+
+    def beside(work: Callable[[tique.Connection], object]) -> None:
         try:
             with (
-                suppress(tique.OperationalError),
+                suppress(tique.OperationalError, tique.SerializationError),
                 tique.connect(plan.url, **plan.options) as connection,
             ):
-                connection.checkpoint()
+                work(connection)
         except Exception:
             note("problem", text=traceback.format_exc())
 
-    points = FaultPoints(checkpoint)
+    def define(connection: tique.Connection) -> None:
+        connection.autocommit = True
+        connection.execute(chance.choice(definitions))
+
+    points = FaultPoints(
+        {
+            "checkpoint": partial(beside, tique.Connection.checkpoint),
+            "ddl": partial(beside, define),
+        }
+    )
     points.happened = lambda fault: note(
         fault.kind, phase=fault.phase, moment=fault.moment
     )

@@ -28,6 +28,10 @@ class TimeTravel(Bank):
 
     name: ClassVar[str] = "time-travel"
     options: ClassVar[dict[str, Any]] = {"history": "10 days"}
+    # A change of columns would end the history, and what was noted with it.
+    definitions: ClassVar[tuple[str, ...]] = tuple(
+        each for each in Bank.definitions if "ALTER" not in each
+    )
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
