@@ -188,6 +188,7 @@ class DDL:
         engine = self._engine
         with self.changes.alone():
             if table is not None:
+                self.changes.expect_current([table])
                 self.changes.refuse_users([table], transaction)
                 self.changes.gather(table, transaction)
 
