@@ -48,6 +48,12 @@ _PAUSE, _LONGEST_PAUSE = 0.05, 0.4
 _ROLLBACKS = 0.03
 """The share of transactions that change their mind."""
 _EXPECTED = (tique.SerializationError, tique.IntegrityError, tique.OperationalError)
+_REFUSALS = (
+    tique.SerializationError,
+    tique.OperationalError,
+    # What a definition makes is there already, or what it drops is not.
+    tique.ProgrammingError,
+)
 
 
 class Client:
@@ -200,11 +206,10 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
 
     def beside(work: Callable[[tique.Connection], object]) -> None:
         try:
-            with (
-                suppress(tique.OperationalError, tique.SerializationError),
-                tique.connect(plan.url, **plan.options) as connection,
-            ):
+            with tique.connect(plan.url, **plan.options) as connection:
                 work(connection)
+        except _REFUSALS as error:
+            note("refused", text=_text(error))
         except Exception:
             note("problem", text=traceback.format_exc())
 

@@ -132,7 +132,9 @@ class Result:
                 event.process,
                 event.kind,  # type: ignore[arg-type]
                 event.f,
-                _micro_operations(event.value) if event.f == "txn" else event.value,
+                _micro_operations(event.value)
+                if event.f == "txn"
+                else history.plain(event.value),
                 event.error,
             )
 

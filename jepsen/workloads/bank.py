@@ -29,10 +29,10 @@ class Bank(Workload):
     name: ClassVar[str] = "bank"
     definitions: ClassVar[tuple[str, ...]] = (
         *Workload.definitions,
-        "CREATE INDEX IF NOT EXISTS balances ON account (balance)",
-        "DROP INDEX IF EXISTS balances",
-        "ALTER TABLE account ADD COLUMN IF NOT EXISTS note VARCHAR(10)",
-        "ALTER TABLE account DROP COLUMN IF EXISTS note",
+        "CREATE INDEX balances ON account (balance)",
+        "DROP INDEX balances",
+        "ALTER TABLE account ADD COLUMN note VARCHAR(10)",
+        "ALTER TABLE account DROP COLUMN note",
     )
 
     @classmethod

@@ -46,10 +46,10 @@ class Workload(ABC):
     """Options of ``tique.connect`` that it needs, in every client."""
 
     definitions: ClassVar[tuple[str, ...]] = (
-        "CREATE TABLE IF NOT EXISTS passing (id INTEGER PRIMARY KEY)",
-        "DROP TABLE IF EXISTS passing",
+        "CREATE TABLE passing (id INTEGER PRIMARY KEY)",
+        "DROP TABLE passing",
     )
-    """DDL that may come between any two steps, again and again."""
+    """DDL that may come between any two steps; what it makes may be there already."""
 
     commits_each = False
     """Whether the operation is one statement in autocommit, which is its commit too."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from jepsen.workloads.bank import Bank
-from jepsen.workloads.base import Operation
+from jepsen.workloads.bank import ACCOUNTS, Bank
+from jepsen.workloads.base import Operation, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,9 +67,23 @@ class TimeTravel(Bank):
             self._notes.append(note)
             return note
         if operation.f == "recall":
-            with connection.transaction(as_of=value["version"]):
-                return {**value, "accounts": self._accounts(connection)}
+            return {**value, "accounts": self._past(connection, **value)}
         return {**value, "accounts": _replayed(connection, **value)}
+
+    def _past(self, connection: tique.Connection, version: int) -> dict[str, int]:
+        if self.chance.random() < 0.7:
+            with connection.transaction(as_of=version):
+                return self._accounts(connection)
+        # Beside the present, which such a statement has in the same engine transaction.
+        found = rows(
+            connection,
+            "SELECT old.id, old.balance, account.id FROM account AS old "
+            "AT (VERSION => %s) LEFT JOIN account ON account.id = old.id",
+            version,
+        )
+        return dict.fromkeys(map(str, range(ACCOUNTS)), 0) | {
+            str(account): int(balance) for account, balance, _ in found
+        }
 
     def _accounts(self, connection: tique.Connection) -> dict[str, int]:
         found: dict[str, int] = super().apply(connection, Operation("read", None))
