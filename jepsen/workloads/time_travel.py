@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     import tique
     from jepsen.recorder import Event
 
-_MOST_NOTES = 300
-"""Versions that a client remembers; of more it forgets one at random."""
-
 
 class TimeTravel(Bank):
     """Transfers, notes of the present, and reads of the past."""
 
     name: ClassVar[str] = "time-travel"
     options: ClassVar[dict[str, Any]] = {"history": "10 days"}
+    most_notes: ClassVar[int] = 300
+    """Versions that a client remembers; of more it forgets one at random."""
     # A change of columns would end the history, and what was noted with it.
     definitions: ClassVar[tuple[str, ...]] = tuple(
         each for each in Bank.definitions if "ALTER" not in each
@@ -62,8 +61,8 @@ class TimeTravel(Bank):
         if operation.f == "note":
             accounts = self._accounts(connection)
             note = {"version": connection.version, "accounts": accounts}
-            if len(self._notes) >= _MOST_NOTES:
-                self._notes.pop(self.chance.randrange(_MOST_NOTES))
+            if len(self._notes) >= self.most_notes:
+                self._notes.pop(self.chance.randrange(self.most_notes))
             self._notes.append(note)
             return note
         if operation.f == "recall":
@@ -106,6 +105,20 @@ class TimeTravel(Bank):
                 for note in some[1:]
             ),
         ]
+
+
+class ShortHistory(TimeTravel):
+    """The same with a past that is soon gone: what is answered of it is still right."""
+
+    name: ClassVar[str] = "short-history"
+    options: ClassVar[dict[str, Any]] = {"history": "2 seconds"}
+    most_notes: ClassVar[int] = 6
+
+    @classmethod
+    @override
+    def final(cls, events: Sequence[Event]) -> list[Operation]:
+        """Note all accounts: no version of the run can be asked for any more."""
+        return [Operation("note", None)]
 
 
 def _replayed(
