@@ -76,8 +76,8 @@ class TimeTravel(Bank):
         # Beside the present, which such a statement has in the same engine transaction.
         found = rows(
             connection,
-            "SELECT old.id, old.balance, account.id FROM account AS old "
-            "AT (VERSION => %s) LEFT JOIN account ON account.id = old.id",
+            "SELECT past.id, past.balance, account.id FROM account AS past "
+            "AT (VERSION => %s) LEFT JOIN account ON account.id = past.id",
             version,
         )
         return dict.fromkeys(map(str, range(ACCOUNTS)), 0) | {
