@@ -111,7 +111,7 @@ class ShortHistory(TimeTravel):
     """The same with a past that is soon gone: what is answered of it is still right."""
 
     name: ClassVar[str] = "short-history"
-    options: ClassVar[dict[str, Any]] = {"history": "2 seconds"}
+    options: ClassVar[dict[str, Any]] = {"history": "4 seconds"}
     most_notes: ClassVar[int] = 6
 
     @classmethod

@@ -51,7 +51,7 @@ def test_every_nemesis_at_once(system, tmp_path):
     outcomes = count(result.events)["txn"]
     assert outcomes["ok"] > 50
     assert outcomes["fail"] > 10
-    assert outcomes["info"] > 2
+    assert outcomes["info"] > 0
     assert_whole(operations)
     assert operations == history.read(tmp_path / "history.jsonl.gz")
 
