@@ -71,6 +71,20 @@ def test_a_fault_waits_for_an_operation_that_gets_to_its_place():
     assert call.log == ["call"] * 4 + ["cut"] + ["call"] * 2
 
 
+def test_what_is_done_beside_a_call_does_not_cut_it():
+    done = []
+    points = FaultPoints({"ddl": lambda: done.append("defined")})
+    call = Call(points)
+    points.plan(Fault("ddl", "body", 2, "before"))
+    points.enter("body")
+    call()
+    assert done == []
+    call()
+    points.wait()
+    assert call.log == ["call"] * 2
+    assert done == ["defined"]
+
+
 MOMENTS = {"before": False, "amid": True, "after": True}
 """Whether the call that is cut gets to the server."""
 

@@ -247,6 +247,7 @@ def test_what_went_wrong_in_the_longest_silence_is_told():
         ),
         (["--url", "duckdb:", "--nemesis", "rain"], "'rain' is none of"),
         (["--url", "duckdb:", "--nemesis", "server"], "no server"),
+        (["--url", "duckdb:", "--option", "lease"], "not NAME=JSON"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense(tmp_path, words, message):
