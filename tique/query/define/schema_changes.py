@@ -229,9 +229,7 @@ class SchemaChanges:
         """Change the schema by ``body`` unless another transaction uses these tables."""
         self.expect_possible(transaction)
         with self.alone():
-            tables = used()
-            self.expect_current(tables)
-            self.refuse_users(tables, transaction)
+            self.refuse_users(used(), transaction)
             return self.transact(transaction.session, body)
 
     def expect_current(self, tables: Collection[Table]) -> None:
