@@ -25,6 +25,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ from jepsen.workloads import LEVELS
 from jepsen.workloads.base import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jepsen.workloads.base import Operation
 
 _PAUSE, _LONGEST_PAUSE = 0.05, 0.4
@@ -45,6 +48,12 @@ _PAUSE, _LONGEST_PAUSE = 0.05, 0.4
 _ROLLBACKS = 0.03
 """The share of transactions that change their mind."""
 _EXPECTED = (tique.SerializationError, tique.IntegrityError, tique.OperationalError)
+_REFUSALS = (
+    tique.SerializationError,
+    tique.OperationalError,
+    # What a definition makes is there already, or what it drops is not.
+    tique.ProgrammingError,
+)
 
 
 class Client:
@@ -192,17 +201,28 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
     """Be a process of clients until told to end."""
     note = Notes(plan.folder / "notes.jsonl")
 
-    def checkpoint() -> None:
+    chance = random.Random(f"{plan.seed} {clients} {life}")  # noqa: S311
+    definitions = LEVELS[plan.level][plan.workload].definitions
+
+    def beside(work: Callable[[tique.Connection], object]) -> None:
         try:
-            with (
-                suppress(tique.OperationalError),
-                tique.connect(plan.url, **plan.options) as connection,
-            ):
-                connection.checkpoint()
+            with tique.connect(plan.url, **plan.options) as connection:
+                work(connection)
+        except _REFUSALS as error:
+            note("refused", text=_text(error))
         except Exception:
             note("problem", text=traceback.format_exc())
 
-    points = FaultPoints(checkpoint)
+    def define(connection: tique.Connection) -> None:
+        connection.autocommit = True
+        connection.execute(chance.choice(definitions))
+
+    points = FaultPoints(
+        {
+            "checkpoint": partial(beside, tique.Connection.checkpoint),
+            "ddl": partial(beside, define),
+        }
+    )
     points.happened = lambda fault: note(
         fault.kind, phase=fault.phase, moment=fault.moment
     )

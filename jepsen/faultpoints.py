@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 MOMENTS = ("before", "amid", "after")
 PHASES = ("body", "commit")
@@ -26,7 +26,7 @@ class Fault:
     Attributes
     ----------
     kind
-        ``cut`` or ``checkpoint``.
+        ``cut``, or what is done beside the call.
     phase
         Whether the calls of a transaction's body or of its commit are counted.
     left
@@ -46,14 +46,15 @@ class FaultPoints:
 
     Parameters
     ----------
-    checkpoint
-        Runs a checkpoint; it is called in a thread of its own.
+    beside
+        What can be done beside a call, by name: ``checkpoint``, ``ddl``; each in a thread of
+        its own.
     """
 
-    def __init__(self, checkpoint: Callable[[], None]) -> None:
-        self._checkpoint = checkpoint
+    def __init__(self, beside: Mapping[str, Callable[[], None]]) -> None:
+        self._beside = beside
         self._waiting: SimpleQueue[Fault] = SimpleQueue()
-        self._checkpoints: list[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
         self._here = threading.local()
         self.happened: Callable[[Fault], None] = lambda fault: None
 
@@ -71,8 +72,8 @@ class FaultPoints:
         here.phase = phase
 
     def wait(self) -> None:
-        """Wait for all checkpoints that have begun."""
-        for thread in self._checkpoints:
+        """Wait for all that was begun beside calls."""
+        for thread in self._threads:
             thread.join()
 
     @contextmanager
@@ -88,8 +89,8 @@ class FaultPoints:
             return
         self._here.fault = None
         self.happened(fault)
-        if fault.kind == "checkpoint":
-            self._during_checkpoint(fault.moment)
+        if fault.kind in self._beside:
+            self._begin(fault)
             yield
             return
         if fault.moment != "after":
@@ -98,10 +99,10 @@ class FaultPoints:
         if fault.moment == "after":
             cut(fault.moment)
 
-    def _during_checkpoint(self, moment: str) -> None:
-        """Begin a checkpoint; before the call, it is given time to end."""
-        thread = threading.Thread(target=self._checkpoint)
-        self._checkpoints.append(thread)
+    def _begin(self, fault: Fault) -> None:
+        """Begin what is done beside a call; before it, it is given time to end."""
+        thread = threading.Thread(target=self._beside[fault.kind])
+        self._threads.append(thread)
         thread.start()
         # Not without end: it may wait for the lock that this thread has.
-        thread.join({"before": 0.2, "amid": 0.002, "after": 0.0}[moment])
+        thread.join({"before": 0.2, "amid": 0.002, "after": 0.0}[fault.moment])

@@ -180,7 +180,7 @@ def _operation(fields: Any, where: str) -> Operation:
         fields["process"],
         fields["type"],
         fields["f"],
-        _micro_operations(value, where) if fields["f"] == "txn" else _plain(value),
+        _micro_operations(value, where) if fields["f"] == "txn" else plain(value),
         None if error is None else str(error),
     )
 
@@ -199,12 +199,12 @@ def _micro_operations(value: Any, where: str) -> tuple[tuple[Any, ...], ...]:
         ) from None
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value with the keys of its maps as every format gives them."""
     if isinstance(value, dict):
-        return {_key(key): _plain(each) for key, each in value.items()}
+        return {_key(key): plain(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return value
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -42,6 +43,18 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> list
     return names
 
 
+def _options(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Any]:
+    try:
+        return {
+            name: json.loads(value)
+            for name, value in (text.split("=", 1) for text in texts)
+        }
+    except ValueError as error:
+        raise click.BadParameter(f"not NAME=JSON: {error}") from error
+
+
 @click.command()
 @click.option(
     "--url",
@@ -55,6 +68,14 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> list
     default="snapshot",
     show_default=True,
     help="The transactions' isolation level.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    callback=_options,
+    metavar="NAME=JSON",
+    help="A further option of tique.connect, such as long_snapshot=0.05.",
 )
 @click.option(
     "--nemesis",
@@ -99,6 +120,7 @@ def run(
     url: str,
     workload: str,
     level: str,
+    options: dict[str, Any],
     nemeses: list[str],
     seconds: float,
     transactions: int | None,
@@ -132,6 +154,7 @@ def run(
         seed,
         mutation,
         level,
+        options,
     )
     console = Console()
     if not console.is_terminal:

@@ -20,7 +20,7 @@ import time
 import traceback
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from jepsen.preload import Preload
 from jepsen.workloads import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jepsen.recorder import Event
 
@@ -78,6 +78,8 @@ class Request:
         A name of :data:`jepsen.mutations.MUTATIONS`: tique is broken in that way.
     level
         The transactions' isolation level, of :data:`jepsen.workloads.LEVELS`.
+    options
+        Further options of ``tique.connect``.
     """
 
     url: str
@@ -90,6 +92,7 @@ class Request:
     seed: int = 1
     mutation: str | None = None
     level: str = "snapshot"
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -129,7 +132,9 @@ class Result:
                 event.process,
                 event.kind,  # type: ignore[arg-type]
                 event.f,
-                _micro_operations(event.value) if event.f == "txn" else event.value,
+                _micro_operations(event.value)
+                if event.f == "txn"
+                else history.plain(event.value),
                 event.error,
             )
 
@@ -241,9 +246,12 @@ class Run:
             clients=self.request.clients,
             processes=1 if system.is_embedded else processes,
             seed=self.request.seed,
-            options=_OPTIONS
-            | self._workload.options
-            | {"isolation_level": self.request.level.upper()},
+            options={
+                **_OPTIONS,
+                **self._workload.options,
+                **self.request.options,
+                "isolation_level": self.request.level.upper(),
+            },
             mutation=self.request.mutation,
         )
 
@@ -284,7 +292,7 @@ class Run:
             plan,
             plan.clients,
             0,
-            FaultPoints(lambda: None),
+            FaultPoints({}),
             Notes(self.folder / "notes.jsonl"),
         )
         deadline = time.monotonic() + _READ_SECONDS

@@ -39,6 +39,7 @@ CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
     "parent-child": parent_child.check,
     "predicate": predicate.check,
     "queue": queue.check,
+    "short-history": time_travel.check,
     "time-travel": time_travel.check,
     "unique": unique.check,
     "write-skew": write_skew.check,

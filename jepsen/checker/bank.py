@@ -1,8 +1,8 @@
 """Transfers between accounts: no snapshot has another total, or an overdrawn account.
 
 ``transfer`` of ``{"from", "to", "amount"}`` and ``read`` of ``{account: balance}``, of all
-accounts; ``watch`` and ``late-transfer`` with ``reads``, of one snapshot over some time
-(`jepsen.workloads.old_snapshot`).
+accounts; ``watch`` and ``late-transfer`` with ``reads``, of one snapshot over some time, and what it
+reads ``after`` its transfer (`jepsen.workloads.old_snapshot`).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
     for each in transactions:
         if each.invoke.f in _WATCHING and each.outcome == "ok":
             _watch(each, each.value["reads"], findings)
+            _see_own(each, each.value, findings)
     changes = [
         Change(each, each.invoke.value[account], sign * each.invoke.value["amount"])
         for each in transactions
@@ -93,3 +94,21 @@ def _watch(
                 f"and {edn.text(read)} as its read {number + 1}",
             )
             return
+
+
+def _see_own(
+    transaction: Transaction, value: Mapping[str, Any], findings: Findings
+) -> None:
+    """Note a transfer that its own transaction does not see (internal)."""
+    if "after" not in value:
+        return
+    expected = dict(value["reads"][0])
+    expected[value["from"]] -= value["amount"]
+    expected[value["to"]] += value["amount"]
+    if value["after"] != expected:
+        findings.add(
+            "internal",
+            f"the transaction at index {transaction.index} moved {value['amount']} from "
+            f"{value['from']} to {value['to']} of {edn.text(value['reads'][0])}",
+            f"and read {edn.text(value['after'])}",
+        )

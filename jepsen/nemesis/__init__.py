@@ -8,6 +8,7 @@ from jepsen.nemesis.base import Nemesis, Scene
 from jepsen.nemesis.checkpoint import Checkpoint
 from jepsen.nemesis.clock import Clock
 from jepsen.nemesis.cut import Cut
+from jepsen.nemesis.ddl import DDL
 from jepsen.nemesis.disk import Disk
 from jepsen.nemesis.kill import Kill
 from jepsen.nemesis.pause import Pause
@@ -23,7 +24,7 @@ __all__ = ["NEMESES", "Nemesis", "Scene", "chosen"]
 
 NEMESES: dict[str, type[Nemesis]] = {
     nemesis.name: nemesis
-    for nemesis in (Kill, Pause, Server, Cut, Disk, Checkpoint, Clock)
+    for nemesis in (Kill, Pause, Server, Cut, Disk, Checkpoint, Clock, DDL)
 }
 
 

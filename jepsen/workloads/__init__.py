@@ -14,7 +14,7 @@ from jepsen.workloads.parent_child import ParentChild
 from jepsen.workloads.predicate import Predicate
 from jepsen.workloads.queue import Queue
 from jepsen.workloads.statement_append import StatementAppend
-from jepsen.workloads.time_travel import TimeTravel
+from jepsen.workloads.time_travel import ShortHistory, TimeTravel
 from jepsen.workloads.unique import Unique
 from jepsen.workloads.write_skew import WriteSkew
 
@@ -28,6 +28,7 @@ WORKLOADS: dict[str, type[Workload]] = {
         Bank,
         OldSnapshot,
         TimeTravel,
+        ShortHistory,
         LongFork,
         WriteSkew,
         Unique,

@@ -27,6 +27,13 @@ class Bank(Workload):
     """Transfers, and reads of all accounts."""
 
     name: ClassVar[str] = "bank"
+    definitions: ClassVar[tuple[str, ...]] = (
+        *Workload.definitions,
+        "CREATE INDEX balances ON account (balance)",
+        "DROP INDEX balances",
+        "ALTER TABLE account ADD COLUMN note VARCHAR(10)",
+        "ALTER TABLE account DROP COLUMN note",
+    )
 
     @classmethod
     @override
@@ -36,7 +43,12 @@ class Bank(Workload):
             "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)"
         )
         for account in range(ACCOUNTS):
-            change(connection, "INSERT INTO account VALUES (%s, %s)", account, START)
+            change(
+                connection,
+                "INSERT INTO account (id, balance) VALUES (%s, %s)",
+                account,
+                START,
+            )
         connection.commit()
 
     @override
@@ -78,7 +90,10 @@ class Bank(Workload):
                 change(connection, "DELETE FROM account WHERE id = %s", account)
             elif balance == 0:
                 change(
-                    connection, "INSERT INTO account VALUES (%s, %s)", account, amount
+                    connection,
+                    "INSERT INTO account (id, balance) VALUES (%s, %s)",
+                    account,
+                    amount,
                 )
             else:
                 change(
@@ -109,7 +124,7 @@ def _move(connection: tique.Connection, source: int, target: int, amount: int) -
         raise Refused("the balance would not be positive")
     change(
         connection,
-        "INSERT INTO account VALUES (%s, %s) "
+        "INSERT INTO account (id, balance) VALUES (%s, %s) "
         "ON CONFLICT (id) DO UPDATE SET balance = account.balance + excluded.balance",
         target,
         amount,

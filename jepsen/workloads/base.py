@@ -45,6 +45,12 @@ class Workload(ABC):
     options: ClassVar[dict[str, Any]] = {}
     """Options of ``tique.connect`` that it needs, in every client."""
 
+    definitions: ClassVar[tuple[str, ...]] = (
+        "CREATE TABLE passing (id INTEGER PRIMARY KEY)",
+        "DROP TABLE passing",
+    )
+    """DDL that may come between any two steps; what it makes may be there already."""
+
     commits_each = False
     """Whether the operation is one statement in autocommit, which is its commit too."""
 

@@ -1,8 +1,8 @@
 """Transfers beside snapshots that are old: each stays as it is, whatever is folded.
 
 A transaction that watches reads all accounts, waits for seconds, and reads them again and
-again; some transfer an amount at their end, and so are certified against all that
-happened meanwhile. One client does nothing else.
+again; some transfer an amount at their end, which they see then, and so are certified
+against all that happened meanwhile. One client does nothing else.
 """
 
 from __future__ import annotations
@@ -69,4 +69,6 @@ class OldSnapshot(Bank):
         if operation.f == "watch":
             return {"reads": reads}
         transfer = Operation("transfer", operation.value)
-        return {**super().apply(connection, transfer), "reads": reads}
+        moved = super().apply(connection, transfer)
+        after = super().apply(connection, Operation("read", None))
+        return {**moved, "reads": reads, "after": after}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from jepsen.workloads.bank import Bank
-from jepsen.workloads.base import Operation
+from jepsen.workloads.bank import ACCOUNTS, Bank
+from jepsen.workloads.base import Operation, rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     import tique
     from jepsen.recorder import Event
 
-_MOST_NOTES = 300
-"""Versions that a client remembers; of more it forgets one at random."""
-
 
 class TimeTravel(Bank):
     """Transfers, notes of the present, and reads of the past."""
 
     name: ClassVar[str] = "time-travel"
     options: ClassVar[dict[str, Any]] = {"history": "10 days"}
+    most_notes: ClassVar[int] = 300
+    """Versions that a client remembers; of more it forgets one at random."""
+    # A change of columns would end the history, and what was noted with it.
+    definitions: ClassVar[tuple[str, ...]] = tuple(
+        each for each in Bank.definitions if "ALTER" not in each
+    )
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -58,14 +61,28 @@ class TimeTravel(Bank):
         if operation.f == "note":
             accounts = self._accounts(connection)
             note = {"version": connection.version, "accounts": accounts}
-            if len(self._notes) >= _MOST_NOTES:
-                self._notes.pop(self.chance.randrange(_MOST_NOTES))
+            if len(self._notes) >= self.most_notes:
+                self._notes.pop(self.chance.randrange(self.most_notes))
             self._notes.append(note)
             return note
         if operation.f == "recall":
-            with connection.transaction(as_of=value["version"]):
-                return {**value, "accounts": self._accounts(connection)}
+            return {**value, "accounts": self._past(connection, **value)}
         return {**value, "accounts": _replayed(connection, **value)}
+
+    def _past(self, connection: tique.Connection, version: int) -> dict[str, int]:
+        if self.chance.random() < 0.7:
+            with connection.transaction(as_of=version):
+                return self._accounts(connection)
+        # Beside the present, which such a statement has in the same engine transaction.
+        found = rows(
+            connection,
+            "SELECT past.id, past.balance, account.id FROM account AS past "
+            "AT (VERSION => %s) LEFT JOIN account ON account.id = past.id",
+            version,
+        )
+        return dict.fromkeys(map(str, range(ACCOUNTS)), 0) | {
+            str(account): int(balance) for account, balance, _ in found
+        }
 
     def _accounts(self, connection: tique.Connection) -> dict[str, int]:
         found: dict[str, int] = super().apply(connection, Operation("read", None))
@@ -90,6 +107,22 @@ class TimeTravel(Bank):
         ]
 
 
+class ShortHistory(TimeTravel):
+    """The same with a past that is soon gone: what is answered of it is still right."""
+
+    name: ClassVar[str] = "short-history"
+    options: ClassVar[dict[str, Any]] = {"history": "4 seconds"}
+    # A change of columns ends it, too.
+    definitions: ClassVar[tuple[str, ...]] = Bank.definitions
+    most_notes: ClassVar[int] = 6
+
+    @classmethod
+    @override
+    def final(cls, events: Sequence[Event]) -> list[Operation]:
+        """Note all accounts: no version of the run can be asked for any more."""
+        return [Operation("note", None)]
+
+
 def _replayed(
     connection: tique.Connection, since: Mapping[str, Any], version: int
 ) -> dict[str, int]:
@@ -98,12 +131,12 @@ def _replayed(
     feed = connection.changes("account", since=since["version"], until=version)
     for change in feed:
         if change.old is not None:
-            account, balance = map(int, change.old)
+            account, balance = map(int, change.old[:2])
             if accounts[str(account)] != balance:
                 # No account has this name: the checker finds the difference.
                 accounts[f"{account} before {change.version}"] = balance
             accounts[str(account)] = 0
         if change.new is not None:
-            account, balance = map(int, change.new)
+            account, balance = map(int, change.new[:2])
             accounts[str(account)] = balance
     return accounts

@@ -42,7 +42,7 @@ class Call:
     ],
 )
 def test_a_connection_is_cut_at_the_nth_call_of_its_phase(moment, expected):
-    points = FaultPoints(lambda: None)
+    points = FaultPoints({})
     call = Call(points)
     happened = []
     points.happened = happened.append
@@ -58,7 +58,7 @@ def test_a_connection_is_cut_at_the_nth_call_of_its_phase(moment, expected):
 
 
 def test_a_fault_waits_for_an_operation_that_gets_to_its_place():
-    points = FaultPoints(lambda: None)
+    points = FaultPoints({})
     call = Call(points)
     points.plan(Fault("cut", "commit", 2, "before"))
     for _ in range(2):
@@ -71,6 +71,20 @@ def test_a_fault_waits_for_an_operation_that_gets_to_its_place():
     assert call.log == ["call"] * 4 + ["cut"] + ["call"] * 2
 
 
+def test_what_is_done_beside_a_call_does_not_cut_it():
+    done = []
+    points = FaultPoints({"ddl": lambda: done.append("defined")})
+    call = Call(points)
+    points.plan(Fault("ddl", "body", 2, "before"))
+    points.enter("body")
+    call()
+    assert done == []
+    call()
+    points.wait()
+    assert call.log == ["call"] * 2
+    assert done == ["defined"]
+
+
 MOMENTS = {"before": False, "amid": True, "after": True}
 """Whether the call that is cut gets to the server."""
 
@@ -78,7 +92,7 @@ MOMENTS = {"before": False, "amid": True, "after": True}
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_cut_reaches_the_wire(shared_engine, monkeypatch, moment):
     """The server gets the request or not; the client never hears of it."""
-    points = FaultPoints(lambda: None)
+    points = FaultPoints({})
     # The methods that it replaces are put back.
     for module, name, methods in (
         (postgresql_system.psycopg, "Cursor", ("execute", "copy")),

@@ -53,7 +53,8 @@ def test_it_is_found(engine, tmp_path, mutation):
     for seed in count():
         if time.monotonic() > deadline:
             pytest.fail(f"{seed} runs of {SECONDS} s look valid")
-        verdict = judged(engine, tmp_path, seed, mutation)
+        workload = WORKLOADS.get(mutation, "list-append")
+        verdict = judged(engine, tmp_path / str(seed), workload, seed, mutation)
         if verdict.valid(_level(mutation)[1]) is False:
             return
 
@@ -62,9 +63,16 @@ def _level(mutation):
     return LEVELS.get(mutation, ("snapshot", Model.STRONG_SNAPSHOT_ISOLATION))
 
 
-def judged(engine, tmp_path, seed, mutation):
+@pytest.mark.crash
+@pytest.mark.parametrize("workload", sorted({"list-append", *WORKLOADS.values()}))
+def test_nothing_is_found_without_one(engine, tmp_path, workload):
+    """Else a mutation would be found that is none."""
+    verdict = judged(engine, tmp_path, workload)
+    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
+
+
+def judged(engine, folder, workload, seed=0, mutation=None):
     """The verdict on a run."""
-    workload = WORKLOADS.get(mutation, "list-append")
     engine.begin_again()
     request = Request(
         engine.url,
@@ -77,5 +85,5 @@ def judged(engine, tmp_path, seed, mutation):
         mutation=mutation,
         level=_level(mutation)[0],
     )
-    result = Run(request, tmp_path / str(seed)).run()
+    result = Run(request, folder).run()
     return checker.check(list(result.operations()), workload)

@@ -81,7 +81,10 @@ FINE = {
             done("watch", {"reads": [{1: 10, 2: 10}, {1: 10, 2: 10}]}),
             done("transfer", move(1, 2, 4)),
         ),
-        *done("late-transfer", move(2, 1, 3) | {"reads": [{1: 6, 2: 14}] * 2}),
+        *done(
+            "late-transfer",
+            move(2, 1, 3) | {"reads": [{1: 6, 2: 14}] * 2, "after": {1: 9, 2: 11}},
+        ),
         *done("read", {1: 9, 2: 11}),
     ],
     "time travel": [
@@ -211,6 +214,16 @@ WRONG = {
         ],
         {"moved-snapshot"},
         SI,
+    ),
+    "own transfer is not seen": (
+        [
+            *done(
+                "late-transfer",
+                move(1, 2, 4) | {"reads": [{1: 10, 2: 10}], "after": {1: 10, 2: 10}},
+            ),
+        ],
+        {"internal"},
+        Model.READ_COMMITTED,
     ),
     "past changes": (
         [

@@ -15,6 +15,7 @@ from tests.sharing.playing import (
     stopping_before_commit,
     waiting,
 )
+from tique.query.define.schema_changes import SchemaChanges
 from tique.store.catalog import ManagedCatalog
 from tique.timeline import shared as shared_timeline
 from tique_backends.errors import EngineError, ErrorKind
@@ -115,6 +116,34 @@ def test_rows_that_came_with_a_table_that_is_altered(pair):
     second.connection.rollback()
     for process in pair:
         assert process.rows("SELECT * FROM c") == [(1,), (1,)]
+
+
+@pytest.mark.parametrize("meanwhile", ["DROP TABLE t", "ALTER TABLE t RENAME v TO w"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DROP TABLE t",
+        "CREATE INDEX i ON t (note)",
+        "ALTER TABLE t ADD COLUMN x INTEGER",
+    ],
+)
+def test_ddl_that_was_planned_before_anothers(pair, monkeypatch, meanwhile, text):
+    """P9: it is told to run again, and changes nothing."""
+    first, second = pair
+    alone = SchemaChanges.alone
+
+    def after_another(changes):
+        monkeypatch.setattr(SchemaChanges, "alone", alone)
+        first.commit(meanwhile)
+        return alone(changes)
+
+    monkeypatch.setattr(SchemaChanges, "alone", after_another)
+    with pytest.raises(tique.SerializationError, match="changed meanwhile"):
+        second.run(text)
+    second.connection.rollback()
+    expect_nothing_unfinished(first)
+    if meanwhile != "DROP TABLE t":
+        second.commit(text)
 
 
 def test_altered_beside_a_writer(pair):

@@ -75,7 +75,7 @@ class Alterations:
         Raises
         ------
         SerializationError
-            The table was written to after the transaction began.
+            The table was changed meanwhile, or written to after the transaction began.
         OperationalError
             Another transaction uses it, or still needs its recent versions (SQLSTATE
             55006); other tables' constraints need what is dropped (2BP01).
@@ -86,11 +86,7 @@ class Alterations:
         changes.expect_possible(transaction)
         session = transaction.session
         with changes.alone():
-            if not self._catalog.is_current(before):
-                raise errors.SerializationError(
-                    f"the definition of {before.qualified_name} was changed meanwhile; "
-                    "run the statement again"
-                )
+            changes.expect_current([before])
             expect()
             self._expect_free_name(session, plan)
             parents = [self._catalog.parent(key) for key in _added(plan)]

@@ -166,7 +166,11 @@ class DDL:
                 too = " CASCADE" if cascade else ""
                 session.execute(f"DROP {kind} {unless}{plain}{too}")
 
-        self.changes.change(transaction, drop, lambda: tables)
+        def used() -> Sequence[Table]:
+            self.changes.expect_current(tables)
+            return tables
+
+        self.changes.change(transaction, drop, used)
 
     def release(
         self, session: Session, tables: Sequence[Table], *, cascade: bool = True
@@ -188,6 +192,7 @@ class DDL:
         engine = self._engine
         with self.changes.alone():
             if table is not None:
+                self.changes.expect_current([table])
                 self.changes.refuse_users([table], transaction)
                 self.changes.gather(table, transaction)
 

@@ -242,6 +242,24 @@ class SchemaChanges:
             self.refuse_users(used(), transaction)
             return self.transact(transaction.session, body)
 
+    def expect_current(self, tables: Collection[Table]) -> None:
+        """Refuse tables that were changed, or dropped, after the statement was planned.
+
+        Alone: no other schema change runs.
+
+        Raises
+        ------
+        SerializationError
+            One was.
+        """
+        for table in tables:
+            if not self.catalog.is_current(table):
+                raise errors.SerializationError(
+                    f"the definition of {table.qualified_name} was changed meanwhile; "
+                    "run the statement again",
+                    table=table.qualified_name,
+                )
+
     def refuse_users(self, tables: Collection[Table], mine: Transaction | None) -> None:
         """Refuse tables that another open transaction of this process has used.
 
