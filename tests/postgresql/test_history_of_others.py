@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 
 import psycopg
 import pytest
 
 import tique
+from tests.effort import patience
 from tests.isolation.test_history import Model, query
 from tests.postgresql.privileges import denied
 from tests.staging import stage_above
@@ -115,9 +117,13 @@ def test_a_role_that_prunes_nothing(shop):
     keep(shop.owner, ["open"])
     writer = shop.process("writer")
     before = writer.database.timeline.position().sts
-    for n in range(3):
-        writer.commit("UPDATE open SET v = %s WHERE id = 1", [n])
+    left = f"SELECT v FROM {history_name(tables(shop)['open'])} WHERE id = 1"
+    deadline = time.monotonic() + patience(20)
+    # The owner's process may take a moment until it no longer holds up the folds.
+    while not query(shop.owner.connection, left):
+        writer.commit("UPDATE open SET v = v + 1 WHERE id = 1")
         writer.connection.checkpoint()
+        assert time.monotonic() < deadline
     shop.natively(
         *(
             f"UPDATE tique.{name} SET committed_at = committed_at - 7200000000"
@@ -125,7 +131,6 @@ def test_a_role_that_prunes_nothing(shop):
         )
     )
     writer.commit("UPDATE open SET v = 9 WHERE id = 2")
-    left = f"SELECT v FROM {history_name(tables(shop)['open'])} WHERE id = 1"
     for process, keeps in ((writer, True), (shop.owner, False)):
         process.connection.rollback()
         process.connection.checkpoint()

@@ -253,7 +253,8 @@ class SchemaChanges:
             One was.
         """
         for table in tables:
-            if not self.catalog.is_current(table):
+            # Also one that was changed without tique may be dropped.
+            if self.catalog.named(table.schema, table.name) != table:
                 raise errors.SerializationError(
                     f"the definition of {table.qualified_name} was changed meanwhile; "
                     "run the statement again",
