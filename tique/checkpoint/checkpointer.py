@@ -402,7 +402,7 @@ class Checkpointer:
         if versions.oldest is None or versions.oldest > stable:
             return 0
         with self._uncommitted.suspended():
-            if engine.shared is None:
+            if versions.is_fold_open and engine.shared is None:
                 self._settle(versions)
             self._fold_batches(versions, stable)
         return max(0, before - versions.rows)
@@ -431,6 +431,7 @@ class Checkpointer:
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)
+            versions.is_fold_open = True
             if from_memory and versions.is_complete:
                 with versions.no_draining():
                     rows, new = versions.changes(until)

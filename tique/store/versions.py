@@ -140,6 +140,8 @@ class TableVersions:
         self.oldest: int | None = None
         self.is_flat = True
         """Whether no key has two versions in the cache table."""
+        self.is_fold_open = False
+        """Whether a fold has begun of which it is not known how it ended."""
         self.is_behind = False
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
@@ -622,6 +624,7 @@ class TableVersions:
                 self._columns_set = frozenset()
             # Last: an interruption before it has this done again.
             self.folded_until = until
+            self.is_fold_open = False
 
     def _keep_keys(self, until: int, oldest_writer: float) -> None:
         """Keep the keys of versions that are folded, for snapshots that λ has passed."""
