@@ -109,8 +109,8 @@ class Held:
         """Be seen by DDL that comes later, where that is not under way."""
         if not engine.defining.acquire(timeout=PATIENCE):
             raise errors.OperationalError(
-                "a transaction of this process runs DDL, and its engine's catalog does not "
-                "stand a snapshot beside that; try again when it has ended",
+                "a transaction of this process runs DDL, and the engine refuses that "
+                "beside a snapshot; try again when it has ended",
                 sqlstate="55006",
             )
         try:

@@ -111,7 +111,7 @@ class MonetDBSession(Session):
         self._given: dict[str, str] = {}
         """The statements that gave it its settings, by name."""
         self._has_made_temporary = False
-        """Temporary tables that the open transaction has made and not dropped."""
+        """Whether the open transaction has made a temporary table, dropped or not."""
         self._stages: set[str] = set()
         """The staging tables that are there."""
         self._is_another = False
