@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 _LEVELS = {
     IsolationLevel.READ_COMMITTED: "read committed",
     IsolationLevel.SNAPSHOT: "repeatable read",
+    IsolationLevel.SERIALIZABLE: "serializable",
 }
 _ON = frozenset({"on", "true", "yes", "1"})
 _OFF = frozenset({"off", "false", "no", "0"})

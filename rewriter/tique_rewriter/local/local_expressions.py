@@ -51,6 +51,13 @@ def kernel(
     return Literal(None) if isinstance(node, exp.Null) else operand(source, node)
 
 
+def local_condition(
+    source: Source, node: exp.Expr, position_of: ColumnPosition
+) -> Condition | None:
+    """Return a condition in the driver's language, if it fits."""
+    return _Reader(source, position_of).condition(node, 0)
+
+
 class _Reader:
     def __init__(self, source: Source, position_of: ColumnPosition) -> None:
         self._source = source

@@ -168,7 +168,8 @@ class Reference:
     ``alias`` must follow the text that fills the hole so that the
     statement's other names still resolve (`` AS "stock"``); it is empty when the
     application gave an alias itself. ``binding`` says which columns are bound by
-    equality: rows with other values there cannot influence the result.
+    equality: rows with other values there cannot influence the result. Nor can rows of which
+    one of the ``conditions`` is not true.
     ``columns`` is a superset of the columns that the statement looks at, None
     stands for all. ``beside`` lists the statement's constructs that not every engine
     keeps apart from the text that fills the hole. In the place of a view, of which
@@ -185,6 +186,7 @@ class Reference:
     view: ViewQuery | None = None
     is_numbered: bool = False
     past: Past | None = None
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ influence the result. In doubt there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import expressions as exp
 
@@ -149,9 +149,20 @@ def _close(bound: dict[Place, Operand], linked: list[tuple[Place, Place]]) -> No
                     changed = True
 
 
-def select_bindings(source: Source, tree: exp.Expr, reads: Reads) -> Bindings:
-    """Return the bindings of all reads in the SELECTs of ``tree``."""
-    result: Bindings = {}
+class Filter(NamedTuple):
+    """Conditions joined by AND, and the scope over which they are evaluated.
+
+    Rows of which one of them is false or unknown cannot influence the result; if one
+    that ``is_strict`` is asked for, it must not be true of NULL in all columns either.
+    """
+
+    scope: Scope
+    conditions: list[exp.Expr]
+    is_strict: bool = False
+
+
+def filters_of(tree: exp.Expr, reads: Reads) -> Iterator[Filter]:
+    """Yield the filters of all SELECTs of ``tree``."""
     for select in tree.find_all(exp.Select):
         joins: list[exp.Join] = select.args.get("joins") or []
         if any(_depends_on_other_rows(join) for join in select.find_all(exp.Join)):
@@ -162,8 +173,7 @@ def select_bindings(source: Source, tree: exp.Expr, reads: Reads) -> Bindings:
             for join in joins:
                 if not join.side and join.kind.upper() in ("", "INNER"):
                     conditions.extend(conjuncts(join.args.get("on")))
-        result.update(bindings_of(source, scope, conditions))
-    return result
+        yield Filter(scope, conditions, any(join.side for join in joins))
 
 
 def _depends_on_other_rows(join: exp.Join) -> bool:

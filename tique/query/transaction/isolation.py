@@ -12,6 +12,7 @@ class IsolationLevel(Enum):
 
     READ_COMMITTED = "READ COMMITTED"
     SNAPSHOT = "SNAPSHOT"
+    SERIALIZABLE = "SERIALIZABLE"
 
     @classmethod
     def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
@@ -20,7 +21,7 @@ class IsolationLevel(Enum):
         Raises
         ------
         NotSupportedError
-            For SERIALIZABLE and for anything unknown.
+            For anything unknown.
         """
         if isinstance(name, cls):
             return name

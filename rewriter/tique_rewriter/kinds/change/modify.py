@@ -14,8 +14,8 @@ from tique_rewriter.kinds.query.query import references_of
 from tique_rewriter.local.comparisons import keyed_row
 from tique_rewriter.plans.change_plans import Delete, SearchedChange, Update
 from tique_rewriter.scope.bindings import (
+    Filter,
     Scope,
-    bindings_of,
     conditions_of,
     equalities,
     scope_of,
@@ -141,7 +141,7 @@ class _Change:
     def references(self, *, returns_joined: bool) -> tuple[Reference, ...]:
         """Return the plan's references; RETURNING may look at joined relations."""
         source, tree, reads = self.source, self.tree, self.reads
-        own = bindings_of(source, self.scope, conditions_of(self.where))
+        own = Filter(self.scope, conditions_of(self.where), bool(self.joined))
         whole = [self.target]
         if returns_joined:
             whole += [read for read in map(reads.of, self.joined) if read]

@@ -19,6 +19,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.kinds.query.groups import group_read
 from tique_rewriter.kinds.query.joins import join_read
 from tique_rewriter.local.comparisons import keyed_row
+from tique_rewriter.local.predicates import predicates_of
 from tique_rewriter.plans.plan import (
     CONVERSION,
     MOMENT,
@@ -28,7 +29,7 @@ from tique_rewriter.plans.plan import (
     SiblingConstruct,
 )
 from tique_rewriter.plans.text import Outer
-from tique_rewriter.scope.bindings import Bindings, scope_of, select_bindings
+from tique_rewriter.scope.bindings import bindings_of, filters_of, scope_of
 from tique_rewriter.scope.descriptions import DESCRIPTIONS
 from tique_rewriter.scope.outputs import plain_columns
 from tique_rewriter.scope.references import find_reads
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tique_rewriter.plans.plan import ViewQuery
+    from tique_rewriter.scope.bindings import Bindings, Filter
     from tique_rewriter.scope.catalog import Catalog
     from tique_rewriter.scope.reads import Read, Reads
     from tique_rewriter.text.source import Source
@@ -79,17 +81,21 @@ def references_of(
     parts: Sequence[exp.Expr],
     whole: Sequence[Read] = (),
     joined: Read | None = None,
-    bound: Bindings | None = None,
+    own: Filter | None = None,
 ) -> tuple[Reference, ...]:
     """Return the plan's references, numbered like the reads.
 
     The statement looks at all columns of those in ``whole``. Rows of ``joined`` are to be
-    told apart. What the statement's own WHERE binds, if it is no query, is ``bound``.
+    told apart. The statement's ``own`` WHERE, if it is no query, filters rows, too.
     """
-    bindings = select_bindings(source, tree, reads) | (bound or {})
+    filters = [*filters_of(tree, reads), *([] if own is None else [own])]
+    bindings: Bindings = {}
+    for scope, conditions, _ in filters:
+        bindings |= bindings_of(source, scope, conditions)
+    predicates = predicates_of(source, filters, bindings)
     used = used_columns(parts, reads.reads)
     if _reshapes(parts):
-        bindings, used = {}, [None] * len(reads.reads)
+        bindings, predicates, used = {}, {}, [None] * len(reads.reads)
     beside = frozenset(found for part in parts for found in _beside(part))
     queries = [read.view for read in reads.reads if read.view is not None]
     beside = beside.union(
@@ -112,6 +118,7 @@ def references_of(
             view=read.view,
             is_numbered=read is joined and read.table.is_keyless,
             past=read.past,
+            conditions=predicates.get(read.span.index, ()),
         )
         for read, columns in zip(reads.reads, used, strict=True)
     )
