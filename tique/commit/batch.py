@@ -19,9 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
+from tique.commit.batch_rows import BatchRows
 from tique.commit.certification import ComputedKeys, written_keys
 from tique.commit.mergeable import Merger
 from tique.commit.referential import ReferentialCertifier
+from tique.commit.validation import BehindBatchError, Validation, validation_error
 from tique.store.rows import key_of
 from tique.writes.tickets import Conflict, serialization_error
 
@@ -84,9 +86,11 @@ class BatchCertifier:
         self._sequencer = sequencer
         self._certifier = certifier
         self._are_apart = are_apart
+        self._forms = forms
+        self._in_memory = certifier.name == "memory"
         self._computed = ComputedKeys(catalog, forms)
         self._referential = ReferentialCertifier(
-            catalog, forms, in_memory=certifier.name == "memory"
+            catalog, forms, in_memory=self._in_memory
         )
 
     def certify(
@@ -103,13 +107,26 @@ class BatchCertifier:
         The others are settled.
         """
         claimed = _Claims(set(), set(), set())
-        merger = Merger(self._catalog, self._sequencer)
+        rows = BatchRows(self._catalog)
+        validation = Validation(
+            self._catalog,
+            self._forms,
+            self._sequencer,
+            rows,
+            in_memory=self._in_memory,
+        )
+        merger = Merger(self._catalog, self._sequencer, rows, validation)
         certified: list[Ticket] = []
         later: list[Ticket] = []
         for ticket in batch:
             try:
                 merger.undo(ticket)
-                overtaken = merger.overtaken(ticket)
+                if ticket.transaction.is_validated:
+                    change = validation.change(ticket.transaction, session)
+                    if change is not None:
+                        ticket.settle(validation_error(change))
+                        continue
+                overtaken = merger.overtaken(ticket, session)
                 ticket.depends_on_batch = merger.depends_on_batch(ticket, overtaken)
                 if ticket.depends_on_batch and (
                     self._are_apart or ticket.refusals >= _REFUSALS_AS_A_WHOLE
@@ -121,7 +138,10 @@ class BatchCertifier:
                 if conflict is None and len(batch) > 1:
                     conflict = self._claim(ticket, claimed, within, merger, session)
                     if conflict is None:
-                        merger.note(ticket)
+                        rows.note(ticket)
+            except BehindBatchError:
+                later.append(ticket)
+                continue
             except (errors.ProgrammingError, errors.SerializationError) as gone:
                 # Another process has dropped a table, or changed its definition.
                 ticket.settle(gone)

@@ -55,7 +55,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique.commit.certification import written_keys
-from tique.writes.seen import SeenGroup
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -69,7 +68,9 @@ if TYPE_CHECKING:
 
     from tique.errors import SerializationError
     from tique.store.rows import Key
+    from tique.writes.seen import Predicate
     from tique.writes.tickets import Committing
+    from tique_rewriter.schema import Table
 
 Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key."""
@@ -472,12 +473,13 @@ class Contender:
                     to_others=had_turn or bool(transaction.server_locks),
                 )
                 groups += [
-                    (table.id, group.positions, group.values)
-                    for group in transaction.seen.groups
-                    if group.table_id == table.id
-                    and _overlap(columns or None, group.columns)
+                    claim
+                    for predicate in transaction.seen.predicates
+                    if predicate.table_id == table.id
+                    and _overlap(columns or None, predicate.columns)
+                    and (claim := _group(table, predicate)) is not None
                     and any(
-                        group.has(table, each)
+                        _has(table, claim, each)
                         for each in islice(writes.rows, _MOST_CLAIMS)
                     )
                 ]
@@ -517,8 +519,22 @@ def _writes(transaction: Committing, claim: Claim) -> bool:
         return False
     if positions == writes.table.primary_key:
         return values in writes.rows
-    group = SeenGroup(table_id, positions, values, frozenset())
-    return any(group.has(writes.table, key) for key in writes.rows)
+    return any(_has(writes.table, claim, key) for key in writes.rows)
+
+
+def _group(table: Table, predicate: Predicate) -> Claim | None:
+    """The rows with the values that a predicate binds key columns to; None: it binds none."""
+    bound = dict(zip(*predicate.group(), strict=True))
+    positions = tuple([i for i in table.primary_key if i in bound])
+    values = tuple([bound[i] for i in positions])
+    return (table.id, positions, values) if positions else None
+
+
+def _has(table: Table, claim: Claim, key: Key) -> bool:
+    """Whether a row with a primary key is one of a group."""
+    _, positions, values = claim
+    places = [table.primary_key.index(i) for i in positions]
+    return tuple([key[i] for i in places]) == values
 
 
 def _lasting(attempt: float, longest: float) -> float:

@@ -1,16 +1,20 @@
-"""What a transaction has seen of its snapshot, in as far as it bears on a later one.
+"""What a transaction has seen of its snapshot.
 
-A transaction whose mergeable updates (:mod:`tique.commit.mergeable`) were overtaken can be
-committed as if it had begun later, if everything that it saw is still so. What a
-statement sees is noted where the rows are found, under one of three forms:
+A SERIALIZABLE transaction is committed if everything that it saw is still so just before
+its commit (:mod:`tique.commit.validation`); one whose mergeable updates
+(:mod:`tique.commit.mergeable`) were overtaken is, if all else that it saw is. What a
+statement sees is noted where the rows are found, under one of two forms:
 
 * *rows*, by their keys, with the columns that were looked at. That a row is not there is
   seen too, and so is that it is there (no columns);
-* *groups*: all rows with some values in key columns;
-* *tables*, whole: any query that the engine answers.
+* *predicates*: all rows of a table of which some conditions are true, those that were not
+  there too. A condition on other tables' rows, or one that the driver cannot evaluate, is
+  none of them: more rows have been seen then, and without any condition all of them.
+  An aggregate, LIMIT or min() has seen all rows of its predicate: any of them could have
+  changed the result.
 
 It is only ever added to. A savepoint gives back what was written; what was seen stays
-seen.
+seen, and a row that was written and given back was seen.
 """
 
 from __future__ import annotations
@@ -21,47 +25,74 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique.store.rows import merged
 from tique_backends.records import MISSING
+from tique_rewriter.local.kernel import NotLocal, coercer
+from tique_rewriter.plans.plan import (
+    Comparison,
+    Condition,
+    IsNull,
+    Junction,
+    Literal,
+    Negation,
+    kernel_columns,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tique.store.rows import Key
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
+_MOST_PREDICATES = 1000
+"""Of one transaction; a further one is noted as its whole table."""
 
-class SeenGroup(NamedTuple):
-    """All rows of a table with ``values`` in ``positions``, some of its key columns."""
+
+class Predicate(NamedTuple):
+    """The rows of a table of which all conditions are true, and the columns looked at.
+
+    The operands of its conditions are values of the columns' types.
+    """
 
     table_id: int
-    positions: tuple[int, ...]
-    values: Key
-    columns: frozenset[int]
+    conditions: tuple[Condition, ...] = ()
+    columns: frozenset[int] | None = None
+    """Those that the statement looks at, and those of the conditions; None: all."""
 
-    def has(self, table: Table, key: Key) -> bool:
-        """Whether a row with this primary key is one of them."""
-        places = [table.primary_key.index(i) for i in self.positions]
-        return tuple([key[i] for i in places]) == self.values
+    def group(self) -> tuple[tuple[int, ...], Key]:
+        """The columns that it binds to one value, in order, and these values."""
+        bound = {
+            each.position: each.operand.value
+            for each in self.conditions
+            if isinstance(each, Comparison)
+            and each.operator == "="
+            and isinstance(each.operand, Literal)
+        }
+        positions = tuple(sorted(bound))
+        return positions, tuple([bound[i] for i in positions])
+
+    def text(self, table: Table) -> str:
+        """The conditions in SQL, without their values (P11)."""
+        shown = [_shown(condition, table) for condition in self.conditions]
+        return " AND ".join(shown)
 
 
 class Seen:
     """What one transaction has seen; used by one thread at a time."""
 
-    __slots__ = ("definitions", "groups", "own", "rows", "tables")
+    __slots__ = ("definitions", "own", "predicates", "rows")
 
     def __init__(self) -> None:
         self.definitions: dict[int, Table] = {}
         """The tables as they were defined, by id."""
         self.rows: dict[tuple[int, Key], tuple[Row | None, frozenset[int]]] = {}
         """By table and key: the row, and the columns of it that were looked at."""
-        self.groups: set[SeenGroup] = set()
-        self.tables: set[int] = set()
+        self.predicates: dict[Predicate, None] = {}
         self.own: set[tuple[int, Key]] = set()
         """Rows that the transaction had changed: nothing of them may have changed."""
 
     def __bool__(self) -> bool:
         """Whether anything was seen."""
-        return bool(self.rows or self.groups or self.tables or self.own)
+        return bool(self.rows or self.predicates or self.own)
 
     def row(
         self, table: Table, key: Key, row: Row | None, columns: Collection[int]
@@ -83,20 +114,76 @@ class Seen:
 
     def own_row(self, table: Table, key: Key) -> None:
         """Note a row that the transaction had changed."""
+        self.definitions[table.id] = table
         self.own.add((table.id, key))
 
-    def group(
-        self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
-    ) -> None:
-        """Note all rows with values in key columns."""
+    def predicate(self, table: Table, predicate: Predicate) -> None:
+        """Note the rows of a predicate, and that there are no others."""
         self.definitions[table.id] = table
-        values = tuple(bound.values())
-        self.groups.add(SeenGroup(table.id, tuple(bound), values, frozenset(columns)))
+        if len(self.predicates) >= _MOST_PREDICATES:
+            predicate = Predicate(table.id)
+        self.predicates[predicate] = None
 
     def table(self, table: Table) -> None:
         """Note that anything of a table may have been seen."""
-        self.definitions[table.id] = table
-        self.tables.add(table.id)
+        self.predicate(table, Predicate(table.id))
+
+
+def bound_conditions(
+    table: Table, conditions: Iterable[Condition], parameters: Sequence[Any]
+) -> Iterator[Condition]:
+    """Yield conditions with the values of an execution in them.
+
+    One with a value that the driver cannot compare is left out.
+    """
+    for condition in conditions:
+        try:
+            yield _bound(table, condition, parameters)
+        except NotLocal:
+            continue
+
+
+def _bound(table: Table, condition: Condition, parameters: Sequence[Any]) -> Condition:
+    if isinstance(condition, Comparison):
+        operand = condition.operand
+        given = (
+            operand.value
+            if isinstance(operand, Literal)
+            else parameters[operand.number - 1]
+        )
+        value = coercer(table.columns[condition.position].type)(given)
+        if value is None:
+            raise NotLocal
+        return Comparison(condition.position, condition.operator, Literal(value))
+    if isinstance(condition, Negation):
+        return Negation(_bound(table, condition.condition, parameters))
+    if isinstance(condition, Junction):
+        return Junction(
+            condition.operator,
+            _bound(table, condition.left, parameters),
+            _bound(table, condition.right, parameters),
+        )
+    return condition
+
+
+def predicate_columns(
+    conditions: Iterable[Condition], columns: Collection[int] | None
+) -> frozenset[int] | None:
+    """The columns that a statement looks at, by conditions and otherwise; None: all."""
+    if columns is None:
+        return None
+    return frozenset(columns).union(*map(kernel_columns, conditions))
+
+
+def _shown(condition: Condition, table: Table) -> str:
+    if isinstance(condition, Comparison):
+        return f"{table.columns[condition.position].name} {condition.operator} ?"
+    if isinstance(condition, IsNull):
+        return f"{table.columns[condition.position].name} IS NULL"
+    if isinstance(condition, Negation):
+        return f"NOT ({_shown(condition.condition, table)})"
+    sides = (_shown(side, table) for side in (condition.left, condition.right))
+    return f"({f' {condition.operator} '.join(sides)})"
 
 
 def is_same_row(newest: Row | None, seen: Row | None, columns: Iterable[int]) -> bool:

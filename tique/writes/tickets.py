@@ -49,6 +49,10 @@ class Committing(Protocol):
         """Whether all of its statements had that snapshot."""
 
     @property
+    def is_validated(self) -> bool:
+        """Whether what it has seen must be so still."""
+
+    @property
     def merges(self) -> bool:
         """Whether its updates that lost may be computed again."""
 

@@ -22,14 +22,14 @@ from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.store.kept_keys import too_old
 from tique.writes.references import References
-from tique.writes.seen import Seen
+from tique.writes.seen import Predicate, Seen, bound_conditions
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError
 from tique_rewriter.plans.text import Moment
 from tique_rewriter.scope.moments import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -47,11 +47,13 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.records import Row
     from tique_backends.session import Session
+    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 
 _READ_COMMITTED = IsolationLevel.READ_COMMITTED
 """Asked three times by each statement; Python 3.11 takes 60 ns to find an Enum's member."""
+_SERIALIZABLE = IsolationLevel.SERIALIZABLE
 
 
 class Unchecked(NamedTuple):
@@ -199,6 +201,8 @@ class Transaction(KeyedRows):
         self.timeline = timeline
         self.session = session
         self.isolation = isolation
+        self.is_validated = isolation is _SERIALIZABLE
+        """Whether what it has seen must be so still when it is committed."""
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
@@ -421,6 +425,8 @@ class Transaction(KeyedRows):
 
     def take_back(self, sequence: int) -> None:
         """Undo the writes of statements after ``sequence``, to all tables."""
+        if self.is_validated:
+            self._see_taken_back(sequence)
         with ExitStack() as stack:
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
@@ -444,32 +450,51 @@ class Transaction(KeyedRows):
         elif self.has_one_snapshot:
             self.seen.row(table, key, row, columns)
 
-    def see_group(
-        self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
+    def see_rows(
+        self,
+        table: Table,
+        conditions: Sequence[Condition],
+        parameters: Sequence[Any],
+        columns: frozenset[int] | None,
     ) -> None:
-        """Note that the application learns of all rows with values in key columns."""
-        if table.is_temporary:
-            return
-        if self.writes.get(table.id):
-            self.see_table(table)
-        elif self.has_one_snapshot:
-            self.seen.group(table, bound, columns)
+        """Note that the application learns of all rows of which some conditions are true.
 
-    def see_table(self, table: Table) -> None:
-        """Note that the application may learn anything of a table."""
+        ``columns`` are those that it learns of, and those of the conditions; None: all.
+        """
         if table.is_temporary:
             # No other transaction changes it.
             return
         if self.has_one_snapshot:
-            self.seen.table(table)
-        elif table.id in self.writes:
-            for key, write in self.writes[table.id].rows.items():
-                self._see_own(table, key, write)
+            bound = tuple(bound_conditions(table, conditions, parameters))
+            self.seen.predicate(table, Predicate(table.id, bound, columns))
+        writes = self.writes.get(table.id)
+        if writes is not None and writes.may_merge:
+            for key, write in writes.rows.items():
+                if write.merge is not None:
+                    self._see_own(table, key, write)
+
+    def see_table(self, table: Table) -> None:
+        """Note that the application may learn anything of a table."""
+        self.see_rows(table, (), (), None)
 
     def _see_own(self, table: Table, key: Key, write: Write) -> None:
         if write.merge is not None or self.has_one_snapshot:
             self.seen.own_row(table, key)
             self.looked_at.add((table.id, key))
+
+    def _see_taken_back(self, sequence: int) -> None:
+        """Note what writes of statements after ``sequence`` have shown the application.
+
+        While they were there, their own certification would have said that they are in the way.
+        """
+        for writes in self.writes.values():
+            table = writes.table
+            if table.is_temporary:
+                continue
+            if writes.is_staged or writes.copies:
+                self.seen.table(table)
+            for key in writes.written_after(sequence):
+                self.seen.own_row(table, key)
 
     def reads_committed_rows(self, tables: Iterable[Table]) -> bool:
         """Whether it sees of tables what any session sees in its snapshot."""
@@ -502,12 +527,26 @@ class Transaction(KeyedRows):
         return versions if self.held is None else self.held.versions(table, versions)
 
     @override
-    def prepare_scan(self, table: Table) -> TableWrites | None:
+    def row(
+        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    ) -> Row | None:
+        found = self.unseen_row(table, key, needed)
+        if self.is_validated:
+            columns = range(len(table.columns)) if needed is None else needed
+            self.see_row(table, key, found, frozenset(columns))
+        return found
+
+    @override
+    def prepare_scan(
+        self, table: Table, *, is_seen: bool = False
+    ) -> TableWrites | None:
         """Bring into the engine the versions that a query over the table must see.
 
+        ``is_seen`` says that the caller notes what the application learns of them.
         Returns the transaction's own writes, if it has any to overlay.
         """
-        self.see_table(table)
+        if not is_seen:
+            self.see_table(table)
         self.versions(table).drain(self.session, self.sts)
         writes = self.writes.get(table.id)
         if not writes:
