@@ -32,7 +32,7 @@ column. The row must still be there. Otherwise the conflict stands.
 
 *All or nothing (P5).* Versions of the batch on which others are computed are appended in the
 same step as these, or none is. A ticket that is certified again begins with its own rows
-(:meth:`Merger.undo`): what it was computed on may never have been committed.
+(:meth:`~tique.commit.batch.BatchCertifier.undo`): what it was computed on may never have been committed.
 
 *Folded versions* are not looked at: a transaction whose snapshot the engine keeps, and that λ has
 passed, is computed again only while nothing of its tables was folded since.
@@ -179,12 +179,6 @@ class Merger:
             if self._batch.has(writes.table, key):
                 within.add((writes.table.id, key))
         return within
-
-    def undo(self, ticket: Ticket) -> None:
-        """Give a ticket its own rows back."""
-        for writes, key, write in ticket.merged:
-            writes.rows[key] = write
-        ticket.merged.clear()
 
     def changed_columns(self, table: Table, key: Key) -> tuple[str, ...]:
         """The names of the columns of a row that tickets before in the batch changed."""
