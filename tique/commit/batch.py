@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tique.commit.certification import Certifier
+    from tique.commit.figures import CommitCounts
+    from tique.commit.validation import Change
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.writes.table import TableWrites, Write
@@ -68,6 +70,8 @@ class BatchCertifier:
         This process's own.
     certifier
         Finds conflicts of write sets.
+    counts
+        Counts validations.
     are_apart
         Whether some tickets of a batch may be committed without the others: then none is
         computed on the rows of another one of its batch (:mod:`tique.commit.mergeable`).
@@ -79,12 +83,14 @@ class BatchCertifier:
         forms: Forms,
         sequencer: Sequencer,
         certifier: Certifier,
+        counts: CommitCounts,
         *,
         are_apart: bool,
     ) -> None:
         self._catalog = catalog
         self._sequencer = sequencer
         self._certifier = certifier
+        self._counts = counts
         self._are_apart = are_apart
         self._forms = forms
         self._in_memory = certifier.name == "memory"
@@ -122,7 +128,7 @@ class BatchCertifier:
             try:
                 self.undo(ticket)
                 if ticket.is_validated:
-                    change = validation.change(ticket.transaction, session)
+                    change = self._validate(ticket, validation, session)
                     if change is not None:
                         ticket.settle(validation_error(change))
                         continue
@@ -170,6 +176,21 @@ class BatchCertifier:
             for writes in ticket.writes
             for value in self._computed.hashes(writes, session)
         ]
+
+    def _validate(
+        self, ticket: Ticket, validation: Validation, session: Session
+    ) -> Change | None:
+        """Find what a ticket's transaction saw and is no longer so."""
+        counts, seen = self._counts, ticket.transaction.seen
+        change = validation.change(ticket.transaction, session)
+        counts.validations += 1
+        for predicate in seen.predicates:
+            if not predicate.conditions:
+                table = seen.definitions[predicate.table_id]
+                counts.whole_tables[table.qualified_name] += 1
+        if change is not None:
+            counts.refused[change.kind] += 1
+        return change
 
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
         certifier = self._certifier

@@ -85,6 +85,13 @@ class Change(NamedTuple):
     key: Key | None = None
     columns: tuple[str, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """What has changed, as :class:`~tique.commit.figures.ValidationFigures` has it."""
+        if self.predicate is not None:
+            return "predicate" if self.predicate.conditions else "table"
+        return "definition" if self.key is None else "row"
+
 
 def validation_error(change: Change) -> errors.SerializationError:
     """The error of a transaction that saw what is no longer so."""
