@@ -25,7 +25,7 @@ evaluated counts as true.
 in storage, which has no version that is later than a registered snapshot. For tables of
 which memory does not have all (bulk commits, no primary key) the engine compares both states:
 one query over the versions since the snapshot, as precision locking would have it, if it were
-evaluated by the database. That is the reference, which ``certification="query"`` asks for all tables.
+evaluated by the database. That is the reference, which ``certifier="query"`` asks for all tables.
 It does not know rows of the batch: a ticket for which they may matter waits for the next one.
 
 *A snapshot that the engine keeps* may have been passed by folds. Then old images are not
