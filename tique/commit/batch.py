@@ -185,9 +185,8 @@ class BatchCertifier:
         change = validation.change(ticket.transaction, session)
         counts.validations += 1
         for predicate in seen.predicates:
-            if not predicate.conditions:
-                table = seen.definitions[predicate.table_id]
-                counts.whole_tables[table.qualified_name] += 1
+            if not predicate.predicate.conditions:
+                counts.whole_tables[predicate.table.qualified_name] += 1
         if change is not None:
             counts.refused[change.kind] += 1
         return change

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from tique.errors import SerializationError
     from tique.store.rows import Key
-    from tique.writes.seen import Predicate
+    from tique.writes.predicates import SeenPredicate
     from tique.writes.tickets import Committing
     from tique_rewriter.schema import Table
 
@@ -501,7 +501,7 @@ class Contender:
                 groups += [
                     claim
                     for predicate in transaction.seen.predicates
-                    if predicate.table_id == table.id
+                    if predicate.table.id == table.id
                     and _overlap(columns or None, predicate.columns)
                     and (claim := _group(table, predicate)) is not None
                     and any(
@@ -553,12 +553,13 @@ def _writes(transaction: Committing, claim: Claim) -> bool:
     return any(_has(writes.table, claim, key) for key in writes.rows)
 
 
-def _group(table: Table, predicate: Predicate) -> Claim | None:
+def _group(table: Table, predicate: SeenPredicate) -> Claim | None:
     """The rows with the values that a predicate binds key columns to; None: it binds none."""
-    bound = dict(zip(*predicate.group(), strict=True))
+    found, values = predicate.group(table.primary_key)
+    bound = dict(zip(found, values, strict=True))
     positions = tuple([i for i in table.primary_key if i in bound])
-    values = tuple([bound[i] for i in positions])
-    return (table.id, positions, values) if positions else None
+    in_order = tuple([bound[i] for i in positions])
+    return (table.id, positions, in_order) if positions else None
 
 
 def _has(table: Table, claim: Claim, key: Key) -> bool:

@@ -43,12 +43,11 @@ from tique import errors
 from tique._translation import concerning
 from tique.commit.certification import differing
 from tique.store.rows import merged
-from tique.writes.seen import Predicate, is_same_row
+from tique.writes.predicates import Predicate, SeenPredicate
+from tique.writes.seen import is_same_row
 from tique_backends.changes import seen_changes
 from tique_backends.forms import together
 from tique_backends.records import MISSING
-from tique_rewriter.local.conditions import compile_condition
-from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.plans.plan import Comparison, Literal
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_backends.records import Row
     from tique_backends.session import Session
-    from tique_rewriter.local.conditions import Test
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -81,7 +79,7 @@ class Change(NamedTuple):
 
     table: Table
     winner: int
-    predicate: Predicate | None = None
+    predicate: SeenPredicate | None = None
     key: Key | None = None
     columns: tuple[str, ...] = ()
 
@@ -89,7 +87,7 @@ class Change(NamedTuple):
     def kind(self) -> str:
         """What has changed, as :class:`~tique.commit.figures.ValidationFigures` has it."""
         if self.predicate is not None:
-            return "predicate" if self.predicate.conditions else "table"
+            return "predicate" if self.predicate.predicate.conditions else "table"
         return "definition" if self.key is None else "row"
 
 
@@ -98,7 +96,7 @@ def validation_error(change: Change) -> errors.SerializationError:
     table, predicate = change.table, change.predicate
     what = f"the definition of {table.qualified_name}"
     if predicate is not None:
-        where = predicate.text(table)
+        where = predicate.predicate.text()
         what = f"rows of {table.qualified_name}{f' WHERE {where}' if where else ''}"
     elif change.key is not None:
         what = f"a row of {table.qualified_name}"
@@ -191,9 +189,9 @@ class Validation:
                 if found is not None:
                     return found
         for predicate in seen.predicates:
-            if predicate.table_id in tables:
-                table = tables[predicate.table_id]
-                if predicate.table_id in passed:
+            table = predicate.table
+            if table.id in tables:
+                if table.id in passed:
                     return Change(table, self._winner(table), predicate)
                 found = self._predicate_change(table, predicate, sts, session)
                 if found is not None:
@@ -255,12 +253,9 @@ class Validation:
                 Comparison(i, "=", Literal(value))
                 for i, value in zip(table.primary_key, key, strict=True)
             ]
-            return self._asked(
-                table,
-                Predicate(table.id, tuple(conditions), frozenset(columns)),
-                sts,
-                session,
-            )
+            looked_at = frozenset(columns).union(table.primary_key)
+            of_key = SeenPredicate(Predicate(table, conditions), (), looked_at)
+            return self._asked(table, of_key, sts, session)
         versions, batch = self._versions(table), self._batch
         states = []
         if versions.last_commit(key) > sts or versions.judges_since > sts:
@@ -286,7 +281,7 @@ class Validation:
         return merged(newest[1], stored)
 
     def _predicate_change(
-        self, table: Table, predicate: Predicate, sts: int, session: Session
+        self, table: Table, predicate: SeenPredicate, sts: int, session: Session
     ) -> Change | None:
         if not self._is_known(table):
             return self._asked(table, predicate, sts, session)
@@ -345,7 +340,7 @@ class Validation:
         return found.items()
 
     def _asked(
-        self, table: Table, predicate: Predicate, sts: int, session: Session
+        self, table: Table, predicate: SeenPredicate, sts: int, session: Session
     ) -> Change | None:
         """The engine's answer."""
         if self._batch.writes_to(table):
@@ -356,9 +351,8 @@ class Validation:
         states = [
             (cts, together(forms.scan(table, cts, staged=None))) for cts in (sts, until)
         ]
-        sql = seen_changes(
-            forms, table, (predicate.conditions, predicate.columns), *states
-        )
+        conditions = [*predicate.predicate.bound(predicate.parameters)]
+        sql = seen_changes(forms, table, (conditions, predicate.columns), *states)
         if session.execute(sql).fetch_all():
             return Change(table, versions.last_cts, predicate)
         return None
@@ -367,25 +361,17 @@ class Validation:
 class _Rows:
     """Tells rows that satisfy a predicate, as far as the driver can say."""
 
-    def __init__(self, table: Table, predicate: Predicate) -> None:
-        self._table = table
-        types = [column.type for column in table.columns]
-        self._tests: list[Test] = []
-        self._bound = {}
-        for condition in predicate.conditions:
-            test = compile_condition(condition, types)
-            assert test is not None
-            self._tests.append(test)
-        self._places = dict(zip(table.primary_key, range(len(types)), strict=False))
-        for position, value in zip(*predicate.group(), strict=True):
-            if position in self._places:
-                self._bound[self._places[position]] = value
-        everything = range(len(types))
-        self.columns = everything if predicate.columns is None else predicate.columns
+    def __init__(self, table: Table, seen: SeenPredicate) -> None:
+        self._seen = seen
+        positions, values = seen.group(table.primary_key)
+        places = [table.primary_key.index(i) for i in positions]
+        self._bound = list(zip(places, values, strict=True))
+        everything = range(len(table.columns))
+        self.columns = everything if seen.columns is None else seen.columns
 
     def may_have(self, key: Key) -> bool:
         """Whether a row with the key can satisfy it."""
-        return all(key[place] == value for place, value in self._bound.items())
+        return all(key[place] == value for place, value in self._bound)
 
     def differ(self, old: Row | None, new: Row | None) -> bool:
         """Whether a row that satisfies it came, went, or has changed."""
@@ -396,9 +382,5 @@ class _Rows:
         return self._has(old) or self._has(new)
 
     def _has(self, row: Row | None) -> bool:
-        if row is None:
-            return False
-        try:
-            return all(test(row, ()) is True for test in self._tests)
-        except (NotLocal, TypeError):
-            return True
+        predicate, parameters, _ = self._seen
+        return row is not None and predicate.is_true(row, parameters)

@@ -27,9 +27,8 @@ from tique.query.read.forms import Choice, Form
 from tique.query.read.group_rows import GroupRows, may_match
 from tique.query.read.past import folded_until, point_at
 from tique.store.rows import lacks
-from tique.writes.seen import predicate_columns
+from tique.writes.predicates import Predicate
 from tique_backends.forms import together
-from tique_rewriter.local.conditions import compile_condition
 from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.local.values import key_coercer
 from tique_rewriter.plans.past import Past
@@ -149,11 +148,8 @@ class Source:
             *[Comparison(i, "=", value) for i, value in reference.binding.items()],
             *reference.conditions,
         )
-        types = [column.type for column in table.columns]
-        self._conditions = [
-            each for each in conditions if compile_condition(each, types) is not None
-        ]
-        self._seen = predicate_columns(conditions, used)
+        self._predicate = Predicate(table, conditions)
+        self._seen = None if used is None else used | self._predicate.columns
         self._plain: tuple[str, ...] | None = None
         self._computes = bool(table.generated) and used is None
 
@@ -324,9 +320,7 @@ class Source:
             return None
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
-        self._see(
-            transaction, parameters, predicate_columns(self._conditions, [*columns])
-        )
+        self._see(transaction, parameters, self._predicate.columns.union(columns))
         if numbers is None:
             return self._groups.rows(transaction, values, others, columns, beside=1)
         rows: list[Row] = []
@@ -351,7 +345,7 @@ class Source:
         columns: frozenset[int] | None,
     ) -> None:
         """Note that the application learns of these columns of the rows that matter."""
-        transaction.see_rows(self.table, self._conditions, parameters, columns)
+        transaction.see_rows(self._predicate, parameters, columns)
 
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""

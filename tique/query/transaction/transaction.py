@@ -22,7 +22,7 @@ from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.store.kept_keys import too_old
 from tique.writes.references import References
-from tique.writes.seen import Predicate, Seen, bound_conditions
+from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError
 from tique_rewriter.plans.text import Moment
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
+    from tique.writes.predicates import Predicate
     from tique_backends.engine import Engine
     from tique_backends.records import Row
     from tique_backends.session import Session
-    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 
@@ -203,6 +203,9 @@ class Transaction(KeyedRows):
         self.isolation = isolation
         self.is_validated = isolation is _SERIALIZABLE
         """Whether what it has seen must be so still when it is committed."""
+        if not self.is_validated:
+            # Called for every row: statements say what the application learns of.
+            self.row = self.unseen_row  # type: ignore[method-assign]
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
@@ -452,30 +455,37 @@ class Transaction(KeyedRows):
 
     def see_rows(
         self,
-        table: Table,
-        conditions: Sequence[Condition],
+        predicate: Predicate,
         parameters: Sequence[Any],
         columns: frozenset[int] | None,
     ) -> None:
-        """Note that the application learns of all rows of which some conditions are true.
+        """Note that the application learns of all rows of a predicate.
 
         ``columns`` are those that it learns of, and those of the conditions; None: all.
         """
+        table = predicate.table
         if table.is_temporary:
             # No other transaction changes it.
             return
         if self.has_one_snapshot:
-            bound = tuple(bound_conditions(table, conditions, parameters))
-            self.seen.predicate(table, Predicate(table.id, bound, columns))
+            self.seen.rows_of(predicate, parameters, columns)
+        self._see_merged(table)
+
+    def see_table(self, table: Table) -> None:
+        """Note that the application may learn anything of a table."""
+        if table.is_temporary:
+            return
+        if self.has_one_snapshot:
+            self.seen.table(table)
+        self._see_merged(table)
+
+    def _see_merged(self, table: Table) -> None:
+        """Note own rows that show what they were computed from."""
         writes = self.writes.get(table.id)
         if writes is not None and writes.may_merge:
             for key, write in writes.rows.items():
                 if write.merge is not None:
                     self._see_own(table, key, write)
-
-    def see_table(self, table: Table) -> None:
-        """Note that the application may learn anything of a table."""
-        self.see_rows(table, (), (), None)
 
     def _see_own(self, table: Table, key: Key, write: Write) -> None:
         if write.merge is not None or self.has_one_snapshot:
@@ -531,9 +541,8 @@ class Transaction(KeyedRows):
         self, table: Table, key: Key, needed: Sequence[int] | None = None
     ) -> Row | None:
         found = self.unseen_row(table, key, needed)
-        if self.is_validated:
-            columns = range(len(table.columns)) if needed is None else needed
-            self.see_row(table, key, found, frozenset(columns))
+        columns = range(len(table.columns)) if needed is None else needed
+        self.see_row(table, key, found, frozenset(columns))
         return found
 
     @override
