@@ -574,6 +574,11 @@ class TableVersions:
         values = dict(zip(self.table.primary_key, key, strict=True))
         return tuple([values.get(i) for i in range(len(self.table.columns))])
 
+    def changed_since(self, sts: int) -> set[Key]:
+        """The keys of versions that are later than a snapshot."""
+        with self.lock:
+            return self._chains.keys_since(sts)
+
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
 
