@@ -498,14 +498,17 @@ class Contender:
                     columns or None,
                     to_others=had_turn or bool(transaction.server_locks),
                 )
-                groups += [
-                    claim
+                found = {
+                    _group(table, predicate)
                     for predicate in transaction.seen.predicates
                     if predicate.table.id == table.id
                     and _overlap(columns or None, predicate.columns)
-                    and (claim := _group(table, predicate)) is not None
-                    and any(
-                        _has(table, claim, each)
+                }
+                groups += [
+                    group
+                    for group in found
+                    if any(
+                        _has(table, group, each)
                         for each in islice(writes.rows, _MOST_CLAIMS)
                     )
                 ]
@@ -553,13 +556,13 @@ def _writes(transaction: Committing, claim: Claim) -> bool:
     return any(_has(writes.table, claim, key) for key in writes.rows)
 
 
-def _group(table: Table, predicate: SeenPredicate) -> Claim | None:
-    """The rows with the values that a predicate binds key columns to; None: it binds none."""
+def _group(table: Table, predicate: SeenPredicate) -> Claim:
+    """The rows with the values that a predicate binds key columns to."""
     found, values = predicate.group(table.primary_key)
     bound = dict(zip(found, values, strict=True))
     positions = tuple([i for i in table.primary_key if i in bound])
     in_order = tuple([bound[i] for i in positions])
-    return (table.id, positions, in_order) if positions else None
+    return table.id, positions, in_order
 
 
 def _has(table: Table, claim: Claim, key: Key) -> bool:

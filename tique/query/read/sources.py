@@ -35,6 +35,7 @@ from tique_rewriter.plans.past import Past
 from tique_rewriter.plans.plan import (
     ROW_NUMBER,
     Comparison,
+    Junction,
     Literal,
     Operand,
     Reference,
@@ -49,9 +50,13 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique_backends.forms import Forms
     from tique_backends.records import Row
+    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
+
+_MOST_LOOKED_UP = 50
+"""Keys in one condition: evaluating it takes as many frames of Python's stack."""
 
 _NOTHING_RECENT = "its snapshot has no recent version"
 _NOTHING_ASKED_FOR = "no recent version has the values that are asked for"
@@ -488,6 +493,25 @@ def at(
     point = source.point(transaction, ())
     version = transaction.sts if point is None else point.version
     return version, source.text(transaction, ())
+
+
+def looked_up(
+    table: Table,
+    positions: Sequence[int],
+    keys: Sequence[Key],
+    binding: dict[int, Operand] | None = None,
+) -> Source:
+    """A table that a query joins, as ``_o``, with some values of these columns."""
+    found: Condition | None = None
+    for key in keys if len(keys) <= _MOST_LOOKED_UP else ():
+        row: Condition | None = None
+        for position, value in zip(positions, key, strict=True):
+            same = Comparison(position, "=", Literal(value))
+            row = same if row is None else Junction("AND", row, same)
+        if row is not None:
+            found = row if found is None else Junction("OR", found, row)
+    conditions = () if found is None else (found,)
+    return Source(Reference(table, " AS _o", binding or {}, conditions=conditions))
 
 
 def _bound_values(
