@@ -13,12 +13,11 @@ from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hypothesis import strategies as st
-
 import tique
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from random import Random
 
     State = dict[int, tuple[int, int | None]]
 
@@ -54,45 +53,26 @@ def rows(state: State, where: Condition) -> list[tuple[int, int, int | None]]:
     return [row for row in found if where.holds(*row)]
 
 
-def _conditions() -> st.SearchStrategy[Condition]:
-    small, classes, keys = st.integers(0, 9), st.integers(0, 2), st.integers(1, 6)
-    return st.one_of(
-        st.builds(lambda x: Condition(f"c = {x}", lambda i, c, v: c == x), classes),
-        st.builds(
-            lambda x: Condition(f"v > {x}", lambda i, c, v: v is not None and v > x),
-            small,
-        ),
-        st.builds(
-            lambda x, y: Condition(
+def _condition(chance: Random) -> Condition:
+    x, y, k = chance.randint(0, 2), chance.randint(0, 9), chance.randint(1, 6)
+    other = chance.randint(1, 6)
+    return chance.choice(
+        [
+            Condition(f"c = {x}", lambda i, c, v: c == x),
+            Condition(f"v > {y}", lambda i, c, v: v is not None and v > y),
+            Condition(
                 f"c = {x} AND v < {y}",
                 lambda i, c, v: c == x and v is not None and v < y,
             ),
-            *(classes, small),
-        ),
-        st.builds(
-            lambda x, y: Condition(
-                f"(c = {x} OR v = {y})", lambda i, c, v: c == x or v == y
-            ),
-            *(classes, small),
-        ),
-        st.builds(
-            lambda k, x: Condition(
-                f"id = {k} AND c = {x}", lambda i, c, v: i == k and c == x
-            ),
-            *(keys, classes),
-        ),
-        st.builds(
-            lambda x, y: Condition(
-                f"c <> {x} AND id > {y}", lambda i, c, v: c != x and i > y
-            ),
-            *(classes, keys),
-        ),
-        st.just(Condition("v IS NULL", lambda i, c, v: v is None)),
-        st.just(Condition("id > 0", lambda i, c, v: True)),
-        st.builds(
-            lambda k, x: Condition(f"id IN ({k}, {x})", lambda i, c, v: i in (k, x)),
-            *(keys, keys),
-        ),
+            Condition(f"(c = {x} OR v = {y})", lambda i, c, v: c == x or v == y),
+            Condition(f"id = {k} AND c = {x}", lambda i, c, v: i == k and c == x),
+            Condition(f"c <> {x} AND id > {k}", lambda i, c, v: c != x and i > k),
+            Condition("v IS NULL", lambda i, c, v: v is None),
+            Condition("id > 0", lambda i, c, v: True),
+            Condition(f"id IN ({k}, {other})", lambda i, c, v: i in (k, other)),
+            _at(k),
+            _at(k),
+        ]
     )
 
 
@@ -226,27 +206,28 @@ def _counted(state: State, where: Condition, count: int) -> int:
     return len(found)
 
 
-@st.composite
-def statements(draw: Callable[..., Any]) -> list[Statement]:
+def _step(chance: Random, *, nests: bool = True) -> list[Statement]:
     """A statement, or some between a savepoint and the return to it."""
-    key = draw(st.integers(1, 6))
-    where = draw(_conditions() | st.just(_at(key)))
-    kinds = draw(st.sampled_from(["read", "read", "write", "write", "taken back"]))
-    if kinds == "taken back":
-        inner = [s for some in (draw(statements()), draw(statements())) for s in some]
-        if SAVEPOINT in inner:
-            return inner
+    if nests and chance.random() < 0.15:
+        inner = [s for _ in range(2) for s in _step(chance, nests=False)]
         return [SAVEPOINT, *inner, ROLLBACK_TO]
-    if kinds == "read":
-        return [draw(st.sampled_from(_reads(where)))]
-    others = draw(_conditions()), draw(st.integers(1, 6)), draw(st.integers(0, 5))
-    return [draw(st.sampled_from(_changes(where, *others)))]
+    where = _condition(chance)
+    if chance.random() < 0.5:
+        return [chance.choice(_reads(where))]
+    key, x = chance.randint(1, 6), chance.randint(0, 5)
+    return [chance.choice(_changes(where, _condition(chance), key, x))]
 
 
-def programs(most: int) -> st.SearchStrategy[list[Statement]]:
+def program(chance: Random, most: int) -> list[Statement]:
     """What one transaction does, in so many steps."""
-    steps = st.lists(statements(), min_size=1, max_size=most)
-    return steps.map(lambda found: [s for some in found for s in some])
+    return [s for _ in range(chance.randint(1, most)) for s in _step(chance)]
+
+
+def interleaved(chance: Random, many: Sequence[Sequence[Statement]]) -> list[int]:
+    """Whose turn it is, until all have done all that they do, and the commit."""
+    turns = [n for n, program in enumerate(many) for _ in (*program, None)]
+    chance.shuffle(turns)
+    return turns
 
 
 class Outcome(NamedTuple):
@@ -390,6 +371,19 @@ class Table:
                 program, results[number], began[number], moment, is_committed
             )
         return [outcomes[number] for number in range(len(many))]
+
+
+def fewer(
+    many: Sequence[Sequence[Statement]],
+) -> Iterator[list[list[Statement]]]:
+    """Yield the same programs without one of them, or without one statement."""
+    for number, program in enumerate(many):
+        yield [*map(list, many[:number]), *map(list, many[number + 1 :])]
+        for place, statement in enumerate(program):
+            if statement in (SAVEPOINT, ROLLBACK_TO):
+                continue
+            rest = [*program[:place], *program[place + 1 :]]
+            yield [rest if n == number else [*same] for n, same in enumerate(many)]
 
 
 def described(outcomes: Sequence[Outcome], last: State) -> str:

@@ -1,7 +1,9 @@
 """SERIALIZABLE: programs that must be serializable, and what they must not be refused for.
 
 The guarantee is strict serializability in the order of commits: what a transaction saw is so
-still when it commits. The programs are in ``programs.txt``.
+still when it commits. The programs are in ``programs.txt``. Some are refused without need,
+as LIMIT and aggregates have seen all rows of their predicates (``NEEDLESS``): a queue's first
+row would be the same, whatever comes behind it.
 """
 
 from __future__ import annotations
@@ -10,12 +12,25 @@ from contextlib import ExitStack
 
 import pytest
 
+import tique
+from tests.effort import effort
 from tests.isolation.programs import create, fill, play, programs
 from tests.plugins.engine import ENGINES, label
 
 pytestmark = [pytest.mark.fresh_tables, pytest.mark.every_engine]
 
-PROGRAMS = programs()
+NEEDLESS = {"a queue's last row", "a smallest key, and a larger one"}
+
+
+def cases():
+    for program in programs():
+        marks = ()
+        if program.name in NEEDLESS:
+            reason = "all rows of a predicate are seen"
+            marks = pytest.mark.xfail(
+                raises=tique.SerializationError, reason=reason, strict=True
+            )
+        yield pytest.param(program, id=program.name, marks=marks)
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=label)
@@ -24,7 +39,7 @@ def lasting(request, tmp_path_factory):
         yield opened
 
 
-@pytest.fixture(scope="module", params=["memory", "query"])
+@pytest.fixture(scope="module", params=effort(["memory"], ["memory", "query"]))
 def connect(request, lasting):
     """A function that connects to a database with the tables."""
     lasting.begin_again()
@@ -36,7 +51,7 @@ def connect(request, lasting):
     return start
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=[each.name for each in PROGRAMS])
+@pytest.mark.parametrize("program", [*cases()])
 def test_programs(connect, program):
     """P1, P3."""
     with ExitStack() as stack:
@@ -51,4 +66,6 @@ def test_programs(connect, program):
 
 
 def test_each_program_has_a_name_of_its_own():
-    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
+    names = [program.name for program in programs()]
+    assert sorted({*names}) == sorted(names)
+    assert {*names} > NEEDLESS
