@@ -240,7 +240,7 @@ class TableVersions:
         version = self._chains.newest(key)
         if version is not None:
             return version[0]
-        return self._kept.last_commit(key) if self._kept else 0
+        return self._kept.rows.get(key, 0)
 
     def last_unique_commit(self, constraint: int, values: Key) -> int:
         """The cts of the newest version with these values of a UNIQUE key; or 0."""

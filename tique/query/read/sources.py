@@ -20,7 +20,7 @@ is filled with one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique.query.read.forms import Choice, Form
@@ -38,6 +38,7 @@ from tique_rewriter.plans.plan import (
     Junction,
     Literal,
     Operand,
+    Parameter,
     Reference,
 )
 
@@ -308,13 +309,16 @@ class Source:
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
-        columns: Iterable[int],
+        columns: Collection[int],
         numbers: Collection[int] | None = None,
+        *,
+        is_seen: bool = False,
     ) -> list[Row] | None:
         """The rows with the values that the statement binds, if they are in memory.
 
         They have at least these columns, and may have gaps elsewhere. If the last key
-        column but one is not bound (``is_range``), it has any of ``numbers``.
+        column but one is not bound (``is_range``), it has any of ``numbers``. ``is_seen`` says that
+        the caller notes what the application learns of them.
 
         Raises
         ------
@@ -325,7 +329,8 @@ class Source:
             return None
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
-        self._see(transaction, parameters, self._predicate.columns.union(columns))
+        if not is_seen:
+            self._see(transaction, parameters, self._predicate.columns.union(columns))
         if numbers is None:
             return self._groups.rows(transaction, values, others, columns, beside=1)
         rows: list[Row] = []
@@ -351,6 +356,14 @@ class Source:
     ) -> None:
         """Note that the application learns of these columns of the rows that matter."""
         transaction.see_rows(self._predicate, parameters, columns)
+
+    def up_to(self, position: int, operator: str, number: int) -> Predicate:
+        """The rows that matter as far as one of them, by a column's order.
+
+        Placeholder ``number`` has the value of that one.
+        """
+        last = Comparison(position, operator, Parameter(number))
+        return Predicate(self.table, [*self._predicate.conditions, last])
 
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
@@ -399,7 +412,7 @@ class Source:
         """Fill the gaps that the statement would see."""
         for key, row in replaced.items():
             if row is not None and lacks(row, self._columns):
-                replaced[key] = transaction.unseen_row(self.table, key, self._columns)
+                replaced[key] = transaction.row(self.table, key, self._columns)
 
     def _overlay(
         self,

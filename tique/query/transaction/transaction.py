@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,7 @@ from tique_rewriter.plans.text import Moment
 from tique_rewriter.scope.moments import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -84,6 +84,7 @@ class _StatementScope:
     def __enter__(self) -> None:
         transaction = self._transaction
         transaction.refresh()
+        transaction._unseen.clear()
         self._before = transaction.sequence
         transaction.sequence += 2
 
@@ -94,6 +95,8 @@ class _StatementScope:
         traceback: TracebackType | None,
     ) -> None:
         transaction = self._transaction
+        if kind is not None:
+            transaction.note_failure()
         try:
             if kind is not None and transaction.goes_on():
                 # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
@@ -203,9 +206,6 @@ class Transaction(KeyedRows):
         self.isolation = isolation
         self.is_validated = isolation is _SERIALIZABLE
         """Whether what it has seen must be so still when it is committed."""
-        if not self.is_validated:
-            # Called for every row: statements say what the application learns of.
-            self.row = self.unseen_row  # type: ignore[method-assign]
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
@@ -233,6 +233,8 @@ class Transaction(KeyedRows):
         """Whether it has decided something by rows that it has locked."""
         self.contender = contender
         self.seen = Seen()
+        self._unseen: list[tuple[Table, Key, Row | None, frozenset[int]]] = []
+        """Rows of the current statement that are certified if it succeeds."""
         self.met: set[LockKey] = set()
         """Rows that have the keys of rows that the current statement was to insert."""
         self.looked_at: set[LockKey] = set()
@@ -536,14 +538,34 @@ class Transaction(KeyedRows):
             )
         return versions if self.held is None else self.held.versions(table, versions)
 
-    @override
-    def row(
-        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    def row_to_change(
+        self, table: Table, key: Key, needed: Sequence[int] | None
     ) -> Row | None:
-        found = self.unseen_row(table, key, needed)
-        columns = range(len(table.columns)) if needed is None else needed
-        self.see_row(table, key, found, frozenset(columns))
+        """As :meth:`row`, of a row that the statement writes, or says that it was seen.
+
+        If it is written, its certification says whether it was changed; if the statement
+        fails, the application has seen it.
+        """
+        found = self.row(table, key, needed)
+        if self.is_validated:
+            columns = range(len(table.columns)) if needed is None else needed
+            self._unseen.append((table, key, found, frozenset(columns)))
         return found
+
+    def note_failure(self) -> None:
+        """Note what a statement has shown by its failure."""
+        for noted in self._unseen:
+            self.see_row(*noted)
+        self._unseen.clear()
+
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Run a query of which the application does not learn what it has not found."""
+        seen, self.seen = self.seen, Seen()
+        try:
+            yield
+        finally:
+            self.seen = seen
 
     @override
     def prepare_scan(
