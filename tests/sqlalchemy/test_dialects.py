@@ -226,7 +226,6 @@ def test_a_pool_of_serializable_connections(engine):
             assert connection.get_isolation_level() == level
         with made.connect() as connection:
             assert connection.get_isolation_level() == "SERIALIZABLE"
-            assert connection.default_isolation_level == "SNAPSHOT"
     made.dispose()
 
 
