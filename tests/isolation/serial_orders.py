@@ -212,7 +212,7 @@ def _step(chance: Random, *, nests: bool = True) -> list[Statement]:
         inner = [s for _ in range(2) for s in _step(chance, nests=False)]
         return [SAVEPOINT, *inner, ROLLBACK_TO]
     where = _condition(chance)
-    if chance.random() < 0.5:
+    if chance.random() < 0.4:
         return [chance.choice(_reads(where))]
     key, x = chance.randint(1, 6), chance.randint(0, 5)
     return [chance.choice(_changes(where, _condition(chance), key, x))]

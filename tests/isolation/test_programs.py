@@ -1,9 +1,7 @@
 """SERIALIZABLE: programs that must be serializable, and what they must not be refused for.
 
 The guarantee is strict serializability in the order of commits: what a transaction saw is so
-still when it commits. The programs are in ``programs.txt``. Some are refused without need,
-as LIMIT and aggregates have seen all rows of their predicates (``NEEDLESS``): a queue's first
-row would be the same, whatever comes behind it.
+still when it commits. The programs are in ``programs.txt``.
 """
 
 from __future__ import annotations
@@ -12,25 +10,13 @@ from contextlib import ExitStack
 
 import pytest
 
-import tique
 from tests.effort import effort
 from tests.isolation.programs import create, fill, play, programs
 from tests.plugins.engine import ENGINES, label
 
 pytestmark = [pytest.mark.fresh_tables, pytest.mark.every_engine]
 
-NEEDLESS = {"a queue's last row", "a smallest key, and a larger one"}
-
-
-def cases():
-    for program in programs():
-        marks = ()
-        if program.name in NEEDLESS:
-            reason = "all rows of a predicate are seen"
-            marks = pytest.mark.xfail(
-                raises=tique.SerializationError, reason=reason, strict=True
-            )
-        yield pytest.param(program, id=program.name, marks=marks)
+PROGRAMS = programs()
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=label)
@@ -51,7 +37,7 @@ def connect(request, lasting):
     return start
 
 
-@pytest.mark.parametrize("program", [*cases()])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_programs(connect, program):
     """P1, P3."""
     with ExitStack() as stack:
@@ -66,6 +52,5 @@ def test_programs(connect, program):
 
 
 def test_each_program_has_a_name_of_its_own():
-    names = [program.name for program in programs()]
+    names = [program.name for program in PROGRAMS]
     assert sorted({*names}) == sorted(names)
-    assert {*names} > NEEDLESS
