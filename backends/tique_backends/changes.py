@@ -34,9 +34,13 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_rewriter.plans.plan import IsNull, Junction, Literal, Negation
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from tique_backends.forms import Forms
+    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 
@@ -76,7 +80,7 @@ def difference(forms: Forms, table: Table, *relations: tuple[int, str]) -> str:
 
     ``relations`` are these, each with the table at it, as FROM has it.
     """
-    numbers, key = range(len(table.columns)), table.primary_key
+    numbers = range(len(table.columns))
     first, last = sorted(version for version, _ in relations)
     if table.is_keyless:
         between = f"{_versions(table, first, last)} AS _v WHERE"
@@ -89,24 +93,105 @@ def difference(forms: Forms, table: Table, *relations: tuple[int, str]) -> str:
             f"FROM ({differing(table, some, others, images)}) AS _d"
             for was, some, others in (("TRUE", went, came), ("FALSE", came, went))
         )
-    names, primary = key_list(table, key), key_list(table, key[:1])
-    changed = (
-        f"(SELECT {names} FROM {history_name(table)} WHERE _until > {first} "
-        f"UNION SELECT {names} FROM {cache_name(table)} WHERE _cts > {first})"
+    was, there = _are_there(forms, table)
+    return (
+        f"SELECT {was} AS _was, {there} AS _is, "
+        f"{_named(table, '_old', '_old.')}, {_named(table, '_new', '_new.')} "
+        f"FROM {_compared(table, first, *(each for _, each in relations))} WHERE "
+        f"{_differ(forms, table, numbers)}"
     )
-    old, new = (
-        f"(SELECT {column_list(table, '_r.')} FROM {changed} AS _k JOIN {relation} AS _r "
-        f"ON {key_equality(table, key, '_k.', '_r.')})"
-        for _, relation in relations
+
+
+def seen_changes(
+    forms: Forms,
+    table: Table,
+    predicate: tuple[Sequence[Condition], Collection[int] | None],
+    *relations: tuple[int, str],
+) -> str:
+    """A query for one row if what a transaction has seen is another between two versions.
+
+    The ``predicate`` has conditions with values, all of which are true of the rows, and the
+    columns looked at (None: all). ``relations`` are the earlier version and the later
+    one, each with the table at it, as FROM has it; nothing later than the earlier one is folded.
+    """
+    conditions, looked_at = predicate
+    columns = range(len(table.columns)) if looked_at is None else sorted(looked_at)
+    (first, old), (last, new) = relations
+    if table.is_keyless:
+        values = key_list(table, columns, "_v.")
+        every = " AND ".join(
+            [f"({_condition(forms, table, each, '_v.')})" for each in conditions]
+        )
+        return (
+            f"SELECT 1 FROM {_versions(table, first, last)} AS _v"
+            f"{f' WHERE {every}' if every else ''} GROUP BY {values} "
+            "HAVING sum(CASE WHEN _deleted THEN -1 ELSE 1 END) <> 0 LIMIT 1"
+        )
+    sides = [
+        " AND ".join(
+            [is_there, *(f"({_condition(forms, table, c, side)})" for c in conditions)]
+        )
+        for is_there, side in zip(
+            _are_there(forms, table), ("_old.", "_new."), strict=True
+        )
+    ]
+    return (
+        f"SELECT 1 FROM {_compared(table, first, old, new)} "
+        f"WHERE ({sides[0]} OR {sides[1]}) AND "
+        f"{_differ(forms, table, sorted({*columns, *table.primary_key}))} LIMIT 1"
+    )
+
+
+def _compared(table: Table, since: int, old: str, new: str) -> str:
+    """Two relations, as FROM has them, side by side under keys that have changed since."""
+    key = table.primary_key
+    names = key_list(table, key)
+    changed = f"SELECT {names} FROM {cache_name(table)} WHERE _cts > {since}"
+    if table.history is not None:
+        images = f"SELECT {names} FROM {history_name(table)} WHERE _until > {since}"
+        changed = f"{images} UNION {changed}"
+    else:
+        changed = changed.replace("SELECT", "SELECT DISTINCT", 1)
+    first, second = (
+        f"(SELECT {column_list(table, '_r.')} FROM ({changed}) AS _k "
+        f"JOIN {relation} AS _r ON {key_equality(table, key, '_k.', '_r.')})"
+        for relation in (old, new)
     )
     return (
-        f"SELECT {forms.has_value(f'_old.{primary}')} AS _was, "
-        f"{forms.has_value(f'_new.{primary}')} AS _is, "
-        f"{_named(table, '_old', '_old.')}, {_named(table, '_new', '_new.')} "
-        f"FROM {old} AS _old FULL JOIN {new} AS _new "
-        f"ON {key_equality(table, key, '_old.', '_new.')} WHERE CASE WHEN "
-        f"{forms.same_rows(table, numbers, '_old.', '_new.')} THEN FALSE ELSE TRUE END"
+        f"{first} AS _old FULL JOIN {second} AS _new "
+        f"ON {key_equality(table, key, '_old.', '_new.')}"
     )
+
+
+def _are_there(forms: Forms, table: Table) -> tuple[str, str]:
+    """Conditions: there is an old row, and there is a new one."""
+    first = key_list(table, table.primary_key[:1])
+    return forms.has_value(f"_old.{first}"), forms.has_value(f"_new.{first}")
+
+
+def _differ(forms: Forms, table: Table, columns: Sequence[int]) -> str:
+    """A condition: some of these columns are not the same in both."""
+    same = forms.same_rows(table, columns, "_old.", "_new.")
+    return f"CASE WHEN {same} THEN FALSE ELSE TRUE END"
+
+
+def _condition(forms: Forms, table: Table, condition: Condition, side: str) -> str:
+    """A condition, whose operands are values, on a row's columns."""
+    if isinstance(condition, Negation):
+        return f"NOT ({_condition(forms, table, condition.condition, side)})"
+    if isinstance(condition, Junction):
+        both = (condition.left, condition.right)
+        return f" {condition.operator} ".join(
+            [f"({_condition(forms, table, each, side)})" for each in both]
+        )
+    column = table.columns[condition.position]
+    name = f"{side}{quote(column.name)}"
+    if isinstance(condition, IsNull):
+        return f"NOT ({forms.has_value(name)})"
+    assert isinstance(condition.operand, Literal)
+    equal = condition.operator == "="
+    sign = column.equality if equal else condition.operator
+    return f"{name} {sign} {forms.typed(condition.operand.value, column.type)}"
 
 
 def _named(table: Table, side: str, prefix: str) -> str:
@@ -148,9 +233,14 @@ def _states(forms: Forms, table: Table, since: int, until: int) -> str:
 def _versions(table: Table, since: int, until: int) -> str:
     """The copies of rows that came, or went, between two versions."""
     columns = column_list(table)
+    recent = (
+        f"SELECT {columns}, _cts, _deleted FROM {cache_name(table)} "
+        f"WHERE _cts > {since} AND _cts <= {until}"
+    )
+    if table.history is None:
+        return f"({recent})"
     return (
         f"(SELECT {columns}, _until AS _cts, _there AS _deleted "
         f"FROM {history_name(table)} WHERE _until > {since} AND _until <= {until} "
-        f"UNION ALL SELECT {columns}, _cts, _deleted FROM {cache_name(table)} "
-        f"WHERE _cts > {since} AND _cts <= {until})"
+        f"UNION ALL {recent})"
     )

@@ -456,6 +456,7 @@ class AppendingSequencer(SharedSequencer):
         rows: Sequence[int] = (),
         *,
         whole: bool = False,
+        next_to: bool = False,
     ) -> Appended:
         """Certify write sets, each on its own, and log those without a conflict.
 
@@ -469,6 +470,8 @@ class AppendingSequencer(SharedSequencer):
             The numbers of row locks that no other transaction may have.
         whole
             Whether nothing is logged if one is refused.
+        next_to
+            Whether nothing is logged if anything was committed since ``sts``, or is about to be.
 
         Returns
         -------
@@ -480,5 +483,5 @@ class AppendingSequencer(SharedSequencer):
         RowsLockedError
             Rows are locked: nothing was logged.
         GroupRefusedError
-            One of a whole is refused: nothing was logged.
+            One of a whole is refused, or another commit came before: nothing was logged.
         """

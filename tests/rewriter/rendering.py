@@ -136,6 +136,9 @@ def _bindings(made: Plan) -> Iterator[str]:
                 f"{reference.table.columns[i].name} = {_kernel(o, None)}"
                 for i, o in sorted(reference.binding.items())
             )
+        for condition in reference.conditions:
+            name = reference.table.qualified_name
+            yield f"only: {number} {name}: {_condition(condition, reference.table)}"
 
 
 def _assignments(

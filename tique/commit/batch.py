@@ -19,9 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
+from tique.commit.batch_rows import BatchRows
 from tique.commit.certification import ComputedKeys, written_keys
 from tique.commit.mergeable import Merger
 from tique.commit.referential import ReferentialCertifier
+from tique.commit.validation import BehindBatchError, Validation, validation_error
 from tique.store.rows import key_of
 from tique.writes.tickets import Conflict, serialization_error
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tique.commit.certification import Certifier
+    from tique.commit.figures import CommitCounts
+    from tique.commit.validation import Change
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.writes.table import TableWrites, Write
@@ -66,6 +70,8 @@ class BatchCertifier:
         This process's own.
     certifier
         Finds conflicts of write sets.
+    counts
+        Counts validations.
     are_apart
         Whether some tickets of a batch may be committed without the others: then none is
         computed on the rows of another one of its batch (:mod:`tique.commit.mergeable`).
@@ -77,16 +83,20 @@ class BatchCertifier:
         forms: Forms,
         sequencer: Sequencer,
         certifier: Certifier,
+        counts: CommitCounts,
         *,
         are_apart: bool,
     ) -> None:
         self._catalog = catalog
         self._sequencer = sequencer
         self._certifier = certifier
+        self._counts = counts
         self._are_apart = are_apart
+        self._forms = forms
+        self._in_memory = certifier.name == "memory"
         self._computed = ComputedKeys(catalog, forms)
         self._referential = ReferentialCertifier(
-            catalog, forms, in_memory=certifier.name == "memory"
+            catalog, forms, in_memory=self._in_memory
         )
 
     def certify(
@@ -103,13 +113,26 @@ class BatchCertifier:
         The others are settled.
         """
         claimed = _Claims(set(), set(), set())
-        merger = Merger(self._catalog, self._sequencer)
+        rows = BatchRows(self._catalog)
+        validation = Validation(
+            self._catalog,
+            self._forms,
+            self._sequencer,
+            rows,
+            in_memory=self._in_memory,
+        )
+        merger = Merger(self._catalog, self._sequencer, rows, validation)
         certified: list[Ticket] = []
         later: list[Ticket] = []
         for ticket in batch:
             try:
-                merger.undo(ticket)
-                overtaken = merger.overtaken(ticket)
+                self.undo(ticket)
+                if ticket.is_validated:
+                    change = self._validate(ticket, validation, session)
+                    if change is not None:
+                        ticket.settle(validation_error(change))
+                        continue
+                overtaken = merger.overtaken(ticket, session)
                 ticket.depends_on_batch = merger.depends_on_batch(ticket, overtaken)
                 if ticket.depends_on_batch and (
                     self._are_apart or ticket.refusals >= _REFUSALS_AS_A_WHOLE
@@ -121,7 +144,10 @@ class BatchCertifier:
                 if conflict is None and len(batch) > 1:
                     conflict = self._claim(ticket, claimed, within, merger, session)
                     if conflict is None:
-                        merger.note(ticket)
+                        rows.note(ticket)
+            except BehindBatchError:
+                later.append(ticket)
+                continue
             except (errors.ProgrammingError, errors.SerializationError) as gone:
                 # Another process has dropped a table, or changed its definition.
                 ticket.settle(gone)
@@ -131,6 +157,12 @@ class BatchCertifier:
             else:
                 ticket.settle(serialization_error(conflict))
         return certified, later
+
+    def undo(self, ticket: Ticket) -> None:
+        """Give a ticket its own rows back, in place of those that were computed again."""
+        for writes, key, write in ticket.merged:
+            writes.rows[key] = write
+        ticket.merged.clear()
 
     def computed_hashes(self, ticket: Ticket, session: Session) -> list[bytes]:
         """The hashes of a ticket's values in unique indexes on expressions.
@@ -144,6 +176,20 @@ class BatchCertifier:
             for writes in ticket.writes
             for value in self._computed.hashes(writes, session)
         ]
+
+    def _validate(
+        self, ticket: Ticket, validation: Validation, session: Session
+    ) -> Change | None:
+        """Find what a ticket's transaction saw and is no longer so."""
+        counts, seen = self._counts, ticket.transaction.seen
+        change = validation.change(ticket.transaction, session)
+        counts.validations += 1
+        for predicate in seen.predicates:
+            if not predicate.predicate.conditions:
+                counts.whole_tables[predicate.table.qualified_name] += 1
+        if change is not None:
+            counts.refused[change.kind] += 1
+        return change
 
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
         certifier = self._certifier

@@ -134,6 +134,7 @@ class Committer:
             engine.forms,
             sequencer,
             certifier,
+            counts,
             are_apart=engine.shared is not None and not engine.shared.appends_whole,
         )
         self._transactions = transactions

@@ -1,7 +1,7 @@
 """Figures of one database's commits in this process: counts, and seconds by phase.
 
 The leader of a group commit is the only thread that notes phases, commits and merges: it
-holds the leader's lock, and reads the clock once between two phases. Conflicts and retries
+holds the leader's lock, and reads the clock once between two phases; so are validations. Conflicts and retries
 are noted by any thread, under ``_lock``. Readers take no lock: every figure only grows, and
 one that is read a moment too early is right a moment later.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -44,6 +45,29 @@ class PhaseFigures:
 
 
 @dataclass(frozen=True)
+class ValidationFigures:
+    """The SERIALIZABLE commits of this process since it opened the database.
+
+    Attributes
+    ----------
+    count : int
+        Transactions of which it was asked whether what they saw is so still; again where
+        commits of other processes came between.
+    refused : dict of str to int
+        Those of which it was not, by what had changed: ``"row"``, one that was read by its
+        key; ``"predicate"``, the rows of some conditions; ``"table"``, any row of one of which
+        no condition is known; ``"definition"``.
+    whole_tables : dict of str to int
+        How often a table was read as a whole, or with conditions that cannot be evaluated
+        on single rows, by its name: another index or statement may save transactions there.
+    """
+
+    count: int
+    refused: dict[str, int]
+    whole_tables: dict[str, int]
+
+
+@dataclass(frozen=True)
 class CommitFigures:
     """The commits of this process since it opened the database.
 
@@ -59,6 +83,8 @@ class CommitFigures:
         Updates that were computed again on another transaction's row.
     phases : tuple of PhaseFigures
         Group commits, by phase: one of these serves many transactions.
+    validations : ValidationFigures
+        Those at SERIALIZABLE.
     """
 
     committed: int
@@ -66,6 +92,7 @@ class CommitFigures:
     retries: int
     merges: int
     phases: tuple[PhaseFigures, ...]
+    validations: ValidationFigures
 
 
 class Phase:
@@ -100,6 +127,9 @@ class CommitCounts:
         self.publish = Phase("publish")
         self.committed = 0
         self.merges = 0
+        self.validations = 0
+        self.refused: Counter[str] = Counter()
+        self.whole_tables: Counter[str] = Counter()
         self._conflicts = self._retries = 0
         self._lock = threading.Lock()
 
@@ -122,4 +152,7 @@ class CommitCounts:
             self._retries,
             self.merges,
             tuple(phase.figures() for phase in phases),
+            ValidationFigures(
+                self.validations, dict(self.refused), dict(self.whole_tables)
+            ),
         )

@@ -32,7 +32,7 @@ column. The row must still be there. Otherwise the conflict stands.
 
 *All or nothing (P5).* Versions of the batch on which others are computed are appended in the
 same step as these, or none is. A ticket that is certified again begins with its own rows
-(:meth:`Merger.undo`): what it was computed on may never have been committed.
+(:meth:`~tique.commit.batch.BatchCertifier.undo`): what it was computed on may never have been committed.
 
 *Folded versions* are not looked at: a transaction whose snapshot the engine keeps, and that λ has
 passed, is computed again only while nothing of its tables was folded since.
@@ -56,19 +56,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique.commit.certification import differing
-from tique.writes.seen import is_same_row
 from tique_rewriter.local.kernel import NotLocal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from tique.commit.batch_rows import BatchRows
+    from tique.commit.validation import Validation
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
-    from tique.writes.seen import SeenGroup
     from tique.writes.table import TableWrites, Write
     from tique.writes.tickets import Ticket
-    from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -82,15 +82,27 @@ class Merger:
         The managed tables.
     sequencer
         This process's own.
+    batch
+        The rows of the tickets before in the batch.
+    validation
+        Says whether what a transaction saw is still so.
     """
 
-    def __init__(self, catalog: ManagedCatalog, sequencer: Sequencer) -> None:
+    def __init__(
+        self,
+        catalog: ManagedCatalog,
+        sequencer: Sequencer,
+        batch: BatchRows,
+        validation: Validation,
+    ) -> None:
         self._catalog = catalog
         self._sequencer = sequencer
-        self._written: dict[int, dict[Key, Row | None]] = {}
-        """By table, the rows of the tickets before in the batch; None: deleted."""
+        self._batch = batch
+        self._validation = validation
 
-    def overtaken(self, ticket: Ticket) -> list[tuple[TableWrites, Key, Write]]:
+    def overtaken(
+        self, ticket: Ticket, session: Session
+    ) -> list[tuple[TableWrites, Key, Write]]:
         """The mergeable writes whose rows others have changed since; none if it must lose."""
         transaction = ticket.transaction
         if ticket.is_bulk or not transaction.merges:
@@ -98,11 +110,31 @@ class Merger:
         found = [
             (writes, key, write)
             for writes, key, write in _mergeable(ticket)
-            if key in self._written.get(writes.table.id, ())
+            if self._batch.has(writes.table, key)
             or self._versions(writes.table).last_commit(key) > write.sts
         ]
-        is_same = bool(found) and self._sees_the_same(ticket, found)
+        is_same = bool(found) and self._sees_the_same(ticket, found, session)
         return found if is_same and self._is_in_reach(ticket, found) else []
+
+    def _sees_the_same(
+        self,
+        ticket: Ticket,
+        found: Iterable[tuple[TableWrites, Key, Write]],
+        session: Session,
+    ) -> bool:
+        """Whether everything that the transaction saw is so in the newest state."""
+        transaction = ticket.transaction
+        seen = transaction.seen
+        for writes, key, _ in found:
+            # A bulk commit may have changed the row after the version known here.
+            is_known = self._versions(writes.table).is_complete
+            if not is_known or (writes.table.id, key) in seen.own:
+                return False
+        return not transaction.has_one_snapshot or (
+            # It was asked for one that is validated.
+            transaction.is_validated
+            or self._validation.change(transaction, session) is None
+        )
 
     def _is_in_reach(
         self, ticket: Ticket, found: Iterable[tuple[TableWrites, Key, Write]]
@@ -120,18 +152,13 @@ class Merger:
 
         Then it must not be committed without the tickets before it.
         """
-        if not overtaken or not self._written:
-            return False
-        if any(self.is_within(writes, key) for writes, key, _ in overtaken):
-            return True
         transaction = ticket.transaction
-        return transaction.has_one_snapshot and not (
-            self._written.keys().isdisjoint(transaction.seen.definitions)
+        batch = self._batch
+        return any(batch.has(writes.table, key) for writes, key, _ in overtaken) or (
+            bool(overtaken)
+            and transaction.has_one_snapshot
+            and any(map(batch.writes_to, transaction.seen.definitions.values()))
         )
-
-    def is_within(self, writes: TableWrites, key: Key) -> bool:
-        """Whether a ticket before in the batch has written the row."""
-        return key in self._written.get(writes.table.id, ())
 
     def merge(
         self, ticket: Ticket, overtaken: Iterable[tuple[TableWrites, Key, Write]]
@@ -139,7 +166,7 @@ class Merger:
         """Bring a ticket's rows up to date; those that are rows of the batch."""
         within = set()
         for writes, key, write in overtaken:
-            base = self._newest(writes.table, key)
+            base = self._batch.newest(writes.table, key)
             assert write.merge is not None
             try:
                 row = None if base is None else write.merge.compute(base)
@@ -149,133 +176,19 @@ class Merger:
                 continue
             ticket.merged.append((writes, key, write))
             writes.rows[key] = write._replace(row=row, sts=self._sequencer.sts())
-            if self.is_within(writes, key):
+            if self._batch.has(writes.table, key):
                 within.add((writes.table.id, key))
         return within
-
-    def undo(self, ticket: Ticket) -> None:
-        """Give a ticket its own rows back."""
-        for writes, key, write in ticket.merged:
-            writes.rows[key] = write
-        ticket.merged.clear()
-
-    def note(self, ticket: Ticket) -> None:
-        """Let later tickets of the batch be computed on this one's rows."""
-        for writes in ticket.writes:
-            rows = self._written.setdefault(writes.table.id, {})
-            if writes.table.is_keyless:
-                # Looked at as a whole; its rows may have no hash.
-                rows[()] = None
-            for key, write in writes.rows.items():
-                rows[key] = None if write.deleted else write.row
 
     def changed_columns(self, table: Table, key: Key) -> tuple[str, ...]:
         """The names of the columns of a row that tickets before in the batch changed."""
         versions = self._versions(table)
         newest = versions.newest(key)
         old = versions.storage_row(key)[1] if newest is None else newest[1]
-        return differing(table, self._written.get(table.id, {}).get(key), old)
+        return differing(table, self._batch.newest(table, key), old)
 
     def _versions(self, table: Table) -> TableVersions:
         return self._catalog.versions(table)
-
-    def _newest(self, table: Table, key: Key) -> Row | None:
-        """The row as the ticket's commit will find it; None: it is not there."""
-        written = self._written.get(table.id, {})
-        if key in written:
-            return written[key]
-        newest = self._versions(table).newest(key)
-        return None if newest is None else newest[1]
-
-    # What the transaction has seen
-
-    def _sees_the_same(
-        self, ticket: Ticket, found: Iterable[tuple[TableWrites, Key, Write]]
-    ) -> bool:
-        """Whether everything that the transaction saw is so in the newest state."""
-        transaction = ticket.transaction
-        seen, sts = transaction.seen, transaction.sts
-        for writes, key, _ in found:
-            if not self._versions(writes.table).is_complete:
-                # A bulk commit may have changed the row after the version known here.
-                return False
-            place = writes.table.id, key
-            if place[0] in seen.tables or place in seen.own:
-                return False
-        tables = seen.definitions
-        if not tables or not transaction.has_one_snapshot:
-            return True
-        return (
-            all(self._is_defined(table, sts) for table in tables.values())
-            and all(self._is_unchanged(tables[i], sts) for i in seen.tables)
-            and all(
-                self._has_same_row(tables[i], key, row, columns, sts)
-                for (i, key), (row, columns) in seen.rows.items()
-            )
-            and all(
-                self._has_same_rows(tables[group.table_id], group, sts)
-                for group in seen.groups
-            )
-        )
-
-    def _is_defined(self, table: Table, sts: int) -> bool:
-        """Whether a table is still there, as it was."""
-        catalog = self._catalog
-        return (
-            table.id in catalog.by_id()
-            and catalog.is_current(table)
-            and self._versions(table).since <= sts
-        )
-
-    def _is_unchanged(self, table: Table, sts: int) -> bool:
-        if self._written.get(table.id):
-            return False
-        return self._versions(table).last_cts <= sts
-
-    def _is_whole(self, table: Table) -> bool:
-        return self._versions(table).is_complete and not table.is_keyless
-
-    def _has_same_row(
-        self,
-        table: Table,
-        key: Key,
-        row: Row | None,
-        columns: frozenset[int],
-        sts: int,
-    ) -> bool:
-        if not self._is_whole(table):
-            return self._is_unchanged(table, sts)
-        if (
-            key not in self._written.get(table.id, ())
-            and self._versions(table).last_commit(key) <= sts
-        ):
-            return True
-        return is_same_row(self._newest(table, key), row, columns)
-
-    def _has_same_rows(self, table: Table, group: SeenGroup, sts: int) -> bool:
-        versions = self._versions(table)
-        if self._is_unchanged(table, sts):
-            return True
-        if not self._is_whole(table):
-            return False
-        keys = {key for key in self._written.get(table.id, ()) if group.has(table, key)}
-        keys.update(
-            key
-            for key in versions.matching(group.positions, group.values)
-            if versions.last_commit(key) > sts
-        )
-        columns = group.columns.union(table.primary_key)
-        for key in keys:
-            version = versions.newest_visible(key, sts)
-            if version is not None:
-                row = version[1]
-            else:
-                known, row = versions.storage_row(key, columns)
-                if not known:
-                    return False
-            if not is_same_row(self._newest(table, key), row, columns):
-                return False
-        return True
 
 
 def _mergeable(ticket: Ticket) -> Iterator[tuple[TableWrites, Key, Write]]:

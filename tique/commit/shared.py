@@ -16,6 +16,12 @@ keys.
 ``commit()`` returns when the shared sts covers the timestamp; the index learns of it
 before the next transaction begins, unless that begins blindly (:mod:`tique.query.write.blind`).
 
+*What a SERIALIZABLE transaction saw* (:mod:`tique.commit.validation`) is compared with the commits that this
+process has followed. So its group gets timestamps that follow these, or none: a commit that another
+process has under way may change what was seen, and is decided and followed before the group is validated again.
+After some such refusals a ticket is committed behind a barrier, as bulk writes are: every earlier
+commit is decided then, no later one is before it, and no other process waits for longer than for these.
+
 There are two ways to do that; the engine says which.
 
 :class:`AppendingCommitter`: certification, log entry and timestamp belong to one engine
@@ -89,6 +95,8 @@ class SharedCommitter(Committer):
 
     The next attempt reserves its row (:mod:`tique.commit.server_locks`).
     """
+    refusals_before_barrier = 3
+    """So often a ticket is validated, while other processes' commits come between."""
     _timeline: SharedTimeline
     _certified_until = 0
     _stamped: Sequence[Ticket] = ()
@@ -160,6 +168,15 @@ class SharedCommitter(Committer):
     def _put_back(self, ticket: Ticket) -> None:
         self._timeline.fall_behind()
         ticket.refusals += 1
+        if ticket.is_validated and ticket.refusals >= self.refusals_before_barrier:
+            self._certifier.undo(ticket)
+            try:
+                for writes in ticket.writes:
+                    writes.switch_to_stage(ticket.transaction.session)
+            except EngineError as error:
+                ticket.settle(failure(error))
+                return
+            ticket.is_bulk = ticket.stands_alone = True
         if ticket.refusals < self.most_refusals:
             self._queue.appendleft(ticket)
         else:
@@ -244,6 +261,16 @@ class SteppedCommitter(SharedCommitter):
             lambda: self._shared.certify(self._certified_until, write_sets, lockers),
             keep,
         )
+        stamps = [ticket.cts for ticket in stamped if ticket.cts > 0]
+        if (
+            any(ticket.is_validated for ticket in stamped)
+            and stamps
+            and max(stamps) > self._certified_until + len(stamps)
+        ):
+            # Others came between: these are given back, and all are validated again.
+            self._settle_earlier()
+            for ticket in stamped:
+                ticket.cts = -max(stamps)
         return self._accepted(stamped, [ticket.cts for ticket in stamped])
 
 
@@ -269,12 +296,14 @@ class AppendingCommitter(SharedCommitter):
             with self._timeline.noticing():
                 hashes = [_hashes(ticket) for ticket in certified]
                 whole = any(ticket.depends_on_batch for ticket in certified)
+                next_to = any(ticket.is_validated for ticket in certified)
                 stamps, self._covered = self._shared.append(
                     self._certified_until,
                     _write_sets(certified, _once_each(hashes) if whole else hashes),
                     records,
                     _rows(certified, hashes),
                     whole=whole,
+                    next_to=next_to,
                 )
         except GroupRefusedError as error:
             self._unsettled = ()

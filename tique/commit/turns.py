@@ -21,6 +21,10 @@ Other processes have turns of their own. A key at which a commit was lost in a t
 another's row lock, is wanted by them: in a turn at it the row is *reserved* in the server
 (:mod:`tique.query.transaction.contested`), for about as long as the turn lasts.
 
+A SERIALIZABLE transaction loses as well by what it only saw, and a long one again and again. From
+its second loss in a row on it takes a place at the tables that it saw or wrote, as wholes:
+in its turn no other contender commits to these.
+
 A place says which columns its contender looks at. An update that can be computed again
 (:mod:`tique.commit.mergeable`) and changes none of them need not wait.
 
@@ -32,7 +36,7 @@ is the certifier's alone. A turn that is lost, late or wrong costs time or an at
 *No deadlock.* A place is taken in all queues at once, under ``_lock``, so that places are
 totally ordered: the oldest one is the first in each of its queues. Only the holder of a turn
 makes others wait, and it waits for no turn: a contender ends its own before it takes
-another place.
+another place. The holder of a turn at tables gives way to no other turn.
 
 *Bounds.* A turn lasts for a few times as long as the attempt that failed, at most
 ``_LONGEST_TURN``, or ``_LONGEST_PRIORITY`` where the application asks for it; each look at a queue removes turns that are over. A waiting
@@ -55,7 +59,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique.commit.certification import written_keys
-from tique.writes.seen import SeenGroup
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -69,7 +72,9 @@ if TYPE_CHECKING:
 
     from tique.errors import SerializationError
     from tique.store.rows import Key
+    from tique.writes.predicates import SeenPredicate
     from tique.writes.tickets import Committing
+    from tique_rewriter.schema import Table
 
 Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key."""
@@ -220,6 +225,12 @@ class Turns:
                 place.over = time.monotonic() + seconds + place.lasting
 
     @property
+    def tables(self) -> set[Claim]:
+        """The tables that are claimed as wholes."""
+        with self._lock:
+            return {claim for claim in self._queues if claim[0] < 0}
+
+    @property
     def are_taken(self) -> bool:
         """Whether there is any place; without the lock a newcomer may be too early."""
         return bool(self._queues)
@@ -310,6 +321,10 @@ class Contender:
         self._place: _Place | None = None
         self._came_by: Habit | None = None
         """That of the statement that took the place, unless :meth:`lose` did."""
+        self._losses = 0
+        """How many of its transactions have lost, one after the other."""
+        self._has_tables = False
+        """Whether its place is one at tables."""
         self._lasted = 0.0
         """The seconds from the last place that :meth:`wait_for_turn` took to the end."""
         self._began = 0.0
@@ -331,6 +346,7 @@ class Contender:
     def end(self, transaction: Committing | None = None) -> None:
         """Note that a transaction ended: the turn is over."""
         place, self._place = self._place, None
+        self._losses, self._has_tables = 0, False
         if place is None:
             return
         self.turns.leave(place)
@@ -400,9 +416,12 @@ class Contender:
         Not for later ones: if such a turn ends with a commit, this transaction loses
         and has a place of its own.
         """
-        if not self.turns.are_taken:
+        if not self.turns.are_taken or self._has_tables:
             return
         claims = _claims(transaction)
+        claims |= dict.fromkeys(
+            self.turns.tables.intersection(map(_whole, transaction.writes))
+        )
         if self._place is not None:
             for claim in self._place.claims:
                 claims.pop(claim, None)
@@ -419,7 +438,9 @@ class Contender:
         The error says at which of them the commit was lost.
         """
         had_turn = self._place is not None and self._place.over is not None
+        losses = self._losses + 1
         self.end(transaction)
+        self._losses = losses
         now = time.monotonic()
         longest = _LONGEST_PRIORITY if self.has_priority else _LONGEST_TURN
         lasting = _lasting(now - self._began, longest)
@@ -429,12 +450,18 @@ class Contender:
         groups: list[Claim] = []
         if error is not None and error.key:
             groups = self._contest(transaction, error, had_turn=had_turn)
-        if claims and self._tries_again:
+        tables = set()
+        if transaction.is_validated and losses > 1:
+            tables = {
+                *map(_whole, [*transaction.writes, *transaction.seen.definitions])
+            }
+        if (claims or tables) and self._tries_again:
             looked_at = {
                 claim: None if columns is None else _seen(transaction, claim)
                 for claim, columns in claims.items()
             }
-            looked_at |= dict.fromkeys(groups[:most])
+            looked_at |= dict.fromkeys([*groups[:most], *tables])
+            self._has_tables = bool(tables)
             self._place = self.turns.take(looked_at, lasting)
 
     def wait(self) -> None:
@@ -471,13 +498,17 @@ class Contender:
                     columns or None,
                     to_others=had_turn or bool(transaction.server_locks),
                 )
+                found = {
+                    _group(table, predicate)
+                    for predicate in transaction.seen.predicates
+                    if predicate.table.id == table.id
+                    and _overlap(columns or None, predicate.columns)
+                }
                 groups += [
-                    (table.id, group.positions, group.values)
-                    for group in transaction.seen.groups
-                    if group.table_id == table.id
-                    and _overlap(columns or None, group.columns)
-                    and any(
-                        group.has(table, each)
+                    group
+                    for group in found
+                    if any(
+                        _has(table, group, each)
                         for each in islice(writes.rows, _MOST_CLAIMS)
                     )
                 ]
@@ -500,6 +531,11 @@ class Contender:
             raise
 
 
+def _whole(table_id: int) -> Claim:
+    """The claim of a table as a whole."""
+    return ~table_id, (), ()
+
+
 def _seen(transaction: Committing, claim: Claim) -> frozenset[int] | None:
     """The columns of a row that a transaction looked at; the row can be computed again."""
     table, _, key = claim
@@ -517,8 +553,23 @@ def _writes(transaction: Committing, claim: Claim) -> bool:
         return False
     if positions == writes.table.primary_key:
         return values in writes.rows
-    group = SeenGroup(table_id, positions, values, frozenset())
-    return any(group.has(writes.table, key) for key in writes.rows)
+    return any(_has(writes.table, claim, key) for key in writes.rows)
+
+
+def _group(table: Table, predicate: SeenPredicate) -> Claim:
+    """The rows with the values that a predicate binds key columns to."""
+    found, values = predicate.group(table.primary_key)
+    bound = dict(zip(found, values, strict=True))
+    positions = tuple([i for i in table.primary_key if i in bound])
+    in_order = tuple([bound[i] for i in positions])
+    return table.id, positions, in_order
+
+
+def _has(table: Table, claim: Claim, key: Key) -> bool:
+    """Whether a row with a primary key is one of a group."""
+    _, positions, values = claim
+    places = [table.primary_key.index(i) for i in positions]
+    return tuple([key[i] for i in places]) == values
 
 
 def _lasting(attempt: float, longest: float) -> float:

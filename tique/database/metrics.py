@@ -70,6 +70,14 @@ def _caches(value: Callable[[CacheInfo], float]) -> Callable[[Status], list[Samp
     ]
 
 
+def _by(
+    label: str, counts: Callable[[Status], dict[str, int]]
+) -> Callable[[Status], list[Sample]]:
+    return lambda status: [
+        Sample({label: name}, count) for name, count in counts(status).items()
+    ]
+
+
 def _info(status: Status) -> list[Sample]:
     facts = {
         "database": status.database,
@@ -188,6 +196,27 @@ METRICS = (
         "{update}",
         "Updates that were computed again on another transaction's row.",
         _one(lambda status: status.commits.merges),
+    ),
+    Metric(
+        "validations",
+        "counter",
+        "{transaction}",
+        "SERIALIZABLE commits of which it was asked whether what they saw is so still.",
+        _one(lambda status: status.commits.validations.count),
+    ),
+    Metric(
+        "validations_refused",
+        "counter",
+        "{transaction}",
+        "Those of which it was not, by what had changed.",
+        _by("kind", lambda status: status.commits.validations.refused),
+    ),
+    Metric(
+        "whole_tables_seen",
+        "counter",
+        "{read}",
+        "Reads of SERIALIZABLE commits without a condition on single rows, by table.",
+        _by("table", lambda status: status.commits.validations.whole_tables),
     ),
     Metric(
         "cached_versions",

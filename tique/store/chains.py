@@ -180,6 +180,15 @@ class Chains:
                         rows[key] = version[1]
         return rows
 
+    def keys_since(self, after: int) -> set[Key]:
+        """The keys of versions with cts > ``after``, at the cost of these alone."""
+        found: set[Key] = set()
+        for cts, keys, _ in reversed(self._commits):
+            if cts <= after:
+                break
+            found.update(keys)
+        return found
+
     def forget(self, until: int, changed: Iterable[Key]) -> None:
         """Drop the versions with cts ≤ ``until``, which belong to these keys."""
         for _, keys, tombstones in self._commits_until(until):

@@ -38,6 +38,10 @@ class KeptKeys:
             {} for _ in (table.primary_key, *table.unique)
         )
 
+    def __bool__(self) -> bool:
+        """Whether the key of any row is here; asked for each that is certified."""
+        return bool(self._commits[0])
+
     def last_commit(self, key: Key) -> int:
         """The cts of the newest folded version of a row, if it is later than ``since``; or 0."""
         return self._commits[0].get(key, 0)

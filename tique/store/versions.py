@@ -238,7 +238,9 @@ class TableVersions:
     def last_commit(self, key: Key) -> int:
         """The cts of the key's newest version; 0 if none is known."""
         version = self._chains.newest(key)
-        return self._kept.last_commit(key) if version is None else version[0]
+        if version is not None:
+            return version[0]
+        return self._kept.last_commit(key) if self._kept else 0
 
     def last_unique_commit(self, constraint: int, values: Key) -> int:
         """The cts of the newest version with these values of a UNIQUE key; or 0."""
@@ -573,6 +575,11 @@ class TableVersions:
         """A row that stands for none."""
         values = dict(zip(self.table.primary_key, key, strict=True))
         return tuple([values.get(i) for i in range(len(self.table.columns))])
+
+    def changed_since(self, sts: int) -> set[Key]:
+        """The keys of versions that are later than a snapshot."""
+        with self.lock:
+            return self._chains.keys_since(sts)
 
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.

@@ -1,67 +1,61 @@
-"""What a transaction has seen of its snapshot, in as far as it bears on a later one.
+"""What a transaction has seen of its snapshot.
 
-A transaction whose mergeable updates (:mod:`tique.commit.mergeable`) were overtaken can be
-committed as if it had begun later, if everything that it saw is still so. What a
-statement sees is noted where the rows are found, under one of three forms:
+A SERIALIZABLE transaction is committed if everything that it saw is still so just before
+its commit (:mod:`tique.commit.validation`); one whose mergeable updates
+(:mod:`tique.commit.mergeable`) were overtaken is, if all else that it saw is. What a
+statement sees is noted where the rows are found, under one of two forms:
 
 * *rows*, by their keys, with the columns that were looked at. That a row is not there is
   seen too, and so is that it is there (no columns);
-* *groups*: all rows with some values in key columns;
-* *tables*, whole: any query that the engine answers.
+* *predicates*: all rows of a table of which some conditions are true, those that were not
+  there too. A condition on other tables' rows, or one that the driver cannot evaluate, is
+  none of them: more rows have been seen then, and without any condition all of them.
+  An aggregate, LIMIT or min() has seen all rows of its predicate: any of them could have
+  changed the result.
 
 It is only ever added to. A savepoint gives back what was written; what was seen stays
-seen.
+seen, and a row that was written and given back was seen.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
 from math import copysign
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tique.store.rows import merged
+from tique.writes.predicates import Predicate, SeenPredicate
 from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique.store.rows import Key
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
-
-class SeenGroup(NamedTuple):
-    """All rows of a table with ``values`` in ``positions``, some of its key columns."""
-
-    table_id: int
-    positions: tuple[int, ...]
-    values: Key
-    columns: frozenset[int]
-
-    def has(self, table: Table, key: Key) -> bool:
-        """Whether a row with this primary key is one of them."""
-        places = [table.primary_key.index(i) for i in self.positions]
-        return tuple([key[i] for i in places]) == self.values
+_MOST_PREDICATES = 1000
+"""Of one transaction; a further one is noted as its whole table."""
 
 
 class Seen:
     """What one transaction has seen; used by one thread at a time."""
 
-    __slots__ = ("definitions", "groups", "own", "rows", "tables")
+    __slots__ = ("_whole", "definitions", "own", "predicates", "rows")
 
     def __init__(self) -> None:
         self.definitions: dict[int, Table] = {}
         """The tables as they were defined, by id."""
         self.rows: dict[tuple[int, Key], tuple[Row | None, frozenset[int]]] = {}
         """By table and key: the row, and the columns of it that were looked at."""
-        self.groups: set[SeenGroup] = set()
-        self.tables: set[int] = set()
+        self.predicates: dict[SeenPredicate, None] = {}
         self.own: set[tuple[int, Key]] = set()
         """Rows that the transaction had changed: nothing of them may have changed."""
+        self._whole: set[int] = set()
 
     def __bool__(self) -> bool:
         """Whether anything was seen."""
-        return bool(self.rows or self.groups or self.tables or self.own)
+        return bool(self.rows or self.predicates or self.own)
 
     def row(
         self, table: Table, key: Key, row: Row | None, columns: Collection[int]
@@ -83,20 +77,34 @@ class Seen:
 
     def own_row(self, table: Table, key: Key) -> None:
         """Note a row that the transaction had changed."""
+        self.definitions[table.id] = table
         self.own.add((table.id, key))
 
-    def group(
-        self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
+    def rows_of(
+        self,
+        predicate: Predicate,
+        parameters: Sequence[Any],
+        columns: frozenset[int] | None,
     ) -> None:
-        """Note all rows with values in key columns."""
+        """Note the rows of a predicate, and that there are no others."""
+        table = predicate.table
         self.definitions[table.id] = table
-        values = tuple(bound.values())
-        self.groups.add(SeenGroup(table.id, tuple(bound), values, frozenset(columns)))
+        if len(self.predicates) < _MOST_PREDICATES:
+            try:
+                found = SeenPredicate(predicate, tuple(parameters), columns)
+                self.predicates[found] = None
+                return
+            except TypeError:
+                # Lists and objects cannot be told apart.
+                pass
+        self.table(table)
 
     def table(self, table: Table) -> None:
         """Note that anything of a table may have been seen."""
         self.definitions[table.id] = table
-        self.tables.add(table.id)
+        if table.id not in self._whole:
+            self._whole.add(table.id)
+            self.predicates[SeenPredicate(Predicate(table))] = None
 
 
 def is_same_row(newest: Row | None, seen: Row | None, columns: Iterable[int]) -> bool:

@@ -96,6 +96,8 @@ class TableWrites:
         """Whether each statement added rows under new keys, and none changed or deleted one."""
         self.columns_set: frozenset[int] | None = frozenset()
         """The columns that statements set, if all that they did was to set columns of rows."""
+        self.may_merge = False
+        """Whether some of the rows can be computed from other versions."""
         self._has_stage = False
         self._is_guarded = False
         self._history: list[_Put] = []
@@ -149,6 +151,7 @@ class TableWrites:
     def note_merges(self, merges: Mapping[Key, Merge]) -> None:
         """Note how rows that were put last can be computed from other versions."""
         left = dict(merges)
+        self.may_merge = True
         for _, key, before, _ in reversed(self._history):
             if not left:
                 return

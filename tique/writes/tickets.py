@@ -49,6 +49,10 @@ class Committing(Protocol):
         """Whether all of its statements had that snapshot."""
 
     @property
+    def is_validated(self) -> bool:
+        """Whether what it has seen must be so still."""
+
+    @property
     def merges(self) -> bool:
         """Whether its updates that lost may be computed again."""
 
@@ -92,6 +96,7 @@ class Ticket:
         "error",
         "gate",
         "is_bulk",
+        "is_validated",
         "merged",
         "references",
         "refusals",
@@ -111,6 +116,8 @@ class Ticket:
             writes.copies and any(write.deleted for write in writes.copies)
             for writes in self.writes
         )
+        self.is_validated = transaction.is_validated and bool(transaction.seen)
+        """Whether what it has seen must be so still."""
         self.cts = 0
         self.merged: list[tuple[TableWrites, Key, Write]] = []
         """Writes in place of which others, computed on newer versions, are committed."""

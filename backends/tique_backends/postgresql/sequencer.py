@@ -92,6 +92,13 @@ _EXPECT_WHOLE = (
 SQL has no other way to fail than by a value that cannot be converted.
 """
 
+_EXPECT_NEXT = (
+    "CASE WHEN CAST({next_to} AS BOOLEAN) THEN CAST(coalesce((SELECT 'refused ' || "
+    "max(_s) - 1 FROM unnest(stamps) AS _s WHERE _s > 0 "
+    "HAVING max(_s) > CAST({sts} AS BIGINT) + count(*)), '0') AS INTEGER) END"
+)
+"""An expression that fails if another timestamp was handed out since ``sts``."""
+
 _REFUSED = re.compile(r'"refused ([0-9]{1,19})"')
 _INVALID_TEXT = "22P02"
 
@@ -286,13 +293,15 @@ class PostgreSQLSequencer(AppendingSequencer):
         rows: Sequence[int] = (),
         *,
         whole: bool = False,
+        next_to: bool = False,
     ) -> Appended:
         with self._pool.connected() as connection:
             try:
                 ((stamps, covered, *_),) = connection.ask(
                     # The timestamps are taken before anything is looked for.
                     "SELECT stamps, sts, tique.expect_free($7), "
-                    f"{_EXPECT_WHOLE.format(whole='$8')} FROM "
+                    f"{_EXPECT_WHOLE.format(whole='$8')}, "
+                    f"{_EXPECT_NEXT.format(next_to='$9', sts='$2')} FROM "
                     f"{self._APPEND}($1, $2, $3, $4, $5, $6)",
                     [
                         self._client,
@@ -303,6 +312,7 @@ class PostgreSQLSequencer(AppendingSequencer):
                         _SEPARATOR.join(map(encode_content, commits)),
                         _array(rows),
                         whole,
+                        next_to,
                     ],
                     prepare=True,
                 )

@@ -165,7 +165,8 @@ def filters_of(tree: exp.Expr, reads: Reads) -> Iterator[Filter]:
     """Yield the filters of all SELECTs of ``tree``."""
     for select in tree.find_all(exp.Select):
         joins: list[exp.Join] = select.args.get("joins") or []
-        if any(_depends_on_other_rows(join) for join in select.find_all(exp.Join)):
+        within = list(select.find_all(exp.Join))
+        if any(map(_depends_on_other_rows, within)):
             continue
         scope = scope_of(relations_of(select), reads)
         conditions = conditions_of(select.args.get("where"))
@@ -173,7 +174,7 @@ def filters_of(tree: exp.Expr, reads: Reads) -> Iterator[Filter]:
             for join in joins:
                 if not join.side and join.kind.upper() in ("", "INNER"):
                     conditions.extend(conjuncts(join.args.get("on")))
-        yield Filter(scope, conditions, any(join.side for join in joins))
+        yield Filter(scope, conditions, any(join.side for join in within))
 
 
 def _depends_on_other_rows(join: exp.Join) -> bool:

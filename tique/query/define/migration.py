@@ -619,6 +619,11 @@ class Migration(SchemaChanges):
             conflict = certifier.conflict(writes, session)
             if conflict is not None:
                 raise serialization_error(conflict)
+        if self._transaction.is_validated:
+            # Their rows may be others in the engine transaction by now.
+            for table in self._transaction.seen.definitions.values():
+                if lasting.find_versions(table.id) is not None:
+                    self._expect_unchanged(table)
         # All others are held, or go: nothing that is asked meets a lock of its own.
         same = [table for table in lasting if catalog.is_current(table)]
         references = ticket.references.among({table.id for table in same})

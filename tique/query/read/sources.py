@@ -27,11 +27,18 @@ from tique.query.read.forms import Choice, Form
 from tique.query.read.group_rows import GroupRows, may_match
 from tique.query.read.past import folded_until, point_at
 from tique.store.rows import lacks
+from tique.writes.predicates import Predicate
 from tique_backends.forms import together
 from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.local.values import key_coercer
 from tique_rewriter.plans.past import Past
-from tique_rewriter.plans.plan import ROW_NUMBER, Literal, Operand, Reference
+from tique_rewriter.plans.plan import (
+    ROW_NUMBER,
+    Comparison,
+    Literal,
+    Operand,
+    Reference,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -137,6 +144,12 @@ class Source:
             if used is None or i in used or i in key
         )
         self._free = tuple(i for i in self._columns if i not in bound)
+        conditions = (
+            *[Comparison(i, "=", value) for i, value in reference.binding.items()],
+            *reference.conditions,
+        )
+        self._predicate = Predicate(table, conditions)
+        self._seen = None if used is None else used | self._predicate.columns
         self._plain: tuple[str, ...] | None = None
         self._computes = bool(table.generated) and used is None
 
@@ -182,7 +195,7 @@ class Source:
         point = self.point(transaction, parameters)
         if point is not None:
             return self._past(transaction, point)
-        transaction.see_table(self.table)
+        self._see(transaction, parameters, self._seen)
         if in_storage:
             self._note_in_storage(transaction)
             # No other process drops it meanwhile: its name is enough.
@@ -307,10 +320,9 @@ class Source:
             return None
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
+        self._see(transaction, parameters, self._predicate.columns.union(columns))
         if numbers is None:
-            transaction.see_group(self.table, values, {*columns, *others})
             return self._groups.rows(transaction, values, others, columns, beside=1)
-        transaction.see_table(self.table)
         rows: list[Row] = []
         position = self.table.primary_key[-2]
         for number in numbers:
@@ -325,6 +337,15 @@ class Source:
                 return None
             rows += found
         return rows
+
+    def _see(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        columns: frozenset[int] | None,
+    ) -> None:
+        """Note that the application learns of these columns of the rows that matter."""
+        transaction.see_rows(self._predicate, parameters, columns)
 
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
@@ -373,7 +394,7 @@ class Source:
         """Fill the gaps that the statement would see."""
         for key, row in replaced.items():
             if row is not None and lacks(row, self._columns):
-                replaced[key] = transaction.row(self.table, key, self._columns)
+                replaced[key] = transaction.unseen_row(self.table, key, self._columns)
 
     def _overlay(
         self,
@@ -430,7 +451,7 @@ class Source:
     def _scan(
         self, transaction: Transaction, versions: TableVersions
     ) -> tuple[str, ...]:
-        writes = transaction.prepare_scan(self.table)
+        writes = transaction.prepare_scan(self.table, is_seen=True)
         # A later snapshot of READ COMMITTED may show a row under an inserted row's key.
         is_alone = self.table.is_keyless or transaction.has_one_snapshot
         appended = versions.is_appended and (

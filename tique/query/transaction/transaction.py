@@ -29,7 +29,7 @@ from tique_rewriter.plans.text import Moment
 from tique_rewriter.scope.moments import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
+    from tique.writes.predicates import Predicate
     from tique_backends.engine import Engine
     from tique_backends.records import Row
     from tique_backends.session import Session
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED = IsolationLevel.READ_COMMITTED
 """Asked three times by each statement; Python 3.11 takes 60 ns to find an Enum's member."""
+_SERIALIZABLE = IsolationLevel.SERIALIZABLE
 
 
 class Unchecked(NamedTuple):
@@ -199,6 +201,11 @@ class Transaction(KeyedRows):
         self.timeline = timeline
         self.session = session
         self.isolation = isolation
+        self.is_validated = isolation is _SERIALIZABLE
+        """Whether what it has seen must be so still when it is committed."""
+        if not self.is_validated:
+            # Called for every row: statements say what the application learns of.
+            self.row = self.unseen_row  # type: ignore[method-assign]
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
@@ -421,6 +428,8 @@ class Transaction(KeyedRows):
 
     def take_back(self, sequence: int) -> None:
         """Undo the writes of statements after ``sequence``, to all tables."""
+        if self.is_validated:
+            self._see_taken_back(sequence)
         with ExitStack() as stack:
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
@@ -444,32 +453,58 @@ class Transaction(KeyedRows):
         elif self.has_one_snapshot:
             self.seen.row(table, key, row, columns)
 
-    def see_group(
-        self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
+    def see_rows(
+        self,
+        predicate: Predicate,
+        parameters: Sequence[Any],
+        columns: frozenset[int] | None,
     ) -> None:
-        """Note that the application learns of all rows with values in key columns."""
-        if table.is_temporary:
-            return
-        if self.writes.get(table.id):
-            self.see_table(table)
-        elif self.has_one_snapshot:
-            self.seen.group(table, bound, columns)
+        """Note that the application learns of all rows of a predicate.
 
-    def see_table(self, table: Table) -> None:
-        """Note that the application may learn anything of a table."""
+        ``columns`` are those that it learns of, and those of the conditions; None: all.
+        """
+        table = predicate.table
         if table.is_temporary:
             # No other transaction changes it.
             return
         if self.has_one_snapshot:
+            self.seen.rows_of(predicate, parameters, columns)
+        self._see_merged(table)
+
+    def see_table(self, table: Table) -> None:
+        """Note that the application may learn anything of a table."""
+        if table.is_temporary:
+            return
+        if self.has_one_snapshot:
             self.seen.table(table)
-        elif table.id in self.writes:
-            for key, write in self.writes[table.id].rows.items():
-                self._see_own(table, key, write)
+        self._see_merged(table)
+
+    def _see_merged(self, table: Table) -> None:
+        """Note own rows that show what they were computed from."""
+        writes = self.writes.get(table.id)
+        if writes is not None and writes.may_merge:
+            for key, write in writes.rows.items():
+                if write.merge is not None:
+                    self._see_own(table, key, write)
 
     def _see_own(self, table: Table, key: Key, write: Write) -> None:
         if write.merge is not None or self.has_one_snapshot:
             self.seen.own_row(table, key)
             self.looked_at.add((table.id, key))
+
+    def _see_taken_back(self, sequence: int) -> None:
+        """Note what writes of statements after ``sequence`` have shown the application.
+
+        While they were there, their own certification would have said that they are in the way.
+        """
+        for writes in self.writes.values():
+            table = writes.table
+            if table.is_temporary:
+                continue
+            if writes.is_staged or writes.copies:
+                self.seen.table(table)
+            for key in writes.written_after(sequence):
+                self.seen.own_row(table, key)
 
     def reads_committed_rows(self, tables: Iterable[Table]) -> bool:
         """Whether it sees of tables what any session sees in its snapshot."""
@@ -502,12 +537,25 @@ class Transaction(KeyedRows):
         return versions if self.held is None else self.held.versions(table, versions)
 
     @override
-    def prepare_scan(self, table: Table) -> TableWrites | None:
+    def row(
+        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    ) -> Row | None:
+        found = self.unseen_row(table, key, needed)
+        columns = range(len(table.columns)) if needed is None else needed
+        self.see_row(table, key, found, frozenset(columns))
+        return found
+
+    @override
+    def prepare_scan(
+        self, table: Table, *, is_seen: bool = False
+    ) -> TableWrites | None:
         """Bring into the engine the versions that a query over the table must see.
 
+        ``is_seen`` says that the caller notes what the application learns of them.
         Returns the transaction's own writes, if it has any to overlay.
         """
-        self.see_table(table)
+        if not is_seen:
+            self.see_table(table)
         self.versions(table).drain(self.session, self.sts)
         writes = self.writes.get(table.id)
         if not writes:
