@@ -182,7 +182,17 @@ class Validation:
                 found = self._own_change(tables[number], key, sts)
                 if found is not None:
                     return found
+        last_commits = {
+            number: (self._versions(table).last_commit, self._batch.keys(table))
+            for number, table in tables.items()
+            if number not in passed and self._is_known(table)
+        }
         for (number, key), (row, columns) in seen.rows.items():
+            if number in last_commits:
+                last_commit, written = last_commits[number]
+                if last_commit(key) <= sts and key not in written:
+                    # As most rows are.
+                    continue
             if number in tables:
                 table = tables[number]
                 found = self._row_change(table, key, row, columns, sts, session)

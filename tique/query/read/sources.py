@@ -20,7 +20,7 @@ is filled with one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique.query.read.forms import Choice, Form
@@ -35,8 +35,10 @@ from tique_rewriter.plans.past import Past
 from tique_rewriter.plans.plan import (
     ROW_NUMBER,
     Comparison,
+    Junction,
     Literal,
     Operand,
+    Parameter,
     Reference,
 )
 
@@ -49,9 +51,13 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique_backends.forms import Forms
     from tique_backends.records import Row
+    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
+
+_MOST_LOOKED_UP = 50
+"""Keys in one condition: evaluating it takes as many frames of Python's stack."""
 
 _NOTHING_RECENT = "its snapshot has no recent version"
 _NOTHING_ASKED_FOR = "no recent version has the values that are asked for"
@@ -303,13 +309,16 @@ class Source:
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
-        columns: Iterable[int],
+        columns: Collection[int],
         numbers: Collection[int] | None = None,
+        *,
+        is_seen: bool = False,
     ) -> list[Row] | None:
         """The rows with the values that the statement binds, if they are in memory.
 
         They have at least these columns, and may have gaps elsewhere. If the last key
-        column but one is not bound (``is_range``), it has any of ``numbers``.
+        column but one is not bound (``is_range``), it has any of ``numbers``. ``is_seen`` says that
+        the caller notes what the application learns of them.
 
         Raises
         ------
@@ -320,7 +329,8 @@ class Source:
             return None
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
-        self._see(transaction, parameters, self._predicate.columns.union(columns))
+        if not is_seen:
+            self._see(transaction, parameters, self._predicate.columns.union(columns))
         if numbers is None:
             return self._groups.rows(transaction, values, others, columns, beside=1)
         rows: list[Row] = []
@@ -346,6 +356,14 @@ class Source:
     ) -> None:
         """Note that the application learns of these columns of the rows that matter."""
         transaction.see_rows(self._predicate, parameters, columns)
+
+    def up_to(self, position: int, operator: str, number: int) -> Predicate:
+        """The rows that matter as far as one of them, by a column's order.
+
+        Placeholder ``number`` has the value of that one.
+        """
+        last = Comparison(position, operator, Parameter(number))
+        return Predicate(self.table, [*self._predicate.conditions, last])
 
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
@@ -488,6 +506,25 @@ def at(
     point = source.point(transaction, ())
     version = transaction.sts if point is None else point.version
     return version, source.text(transaction, ())
+
+
+def looked_up(
+    table: Table,
+    positions: Sequence[int],
+    keys: Sequence[Key],
+    binding: dict[int, Operand] | None = None,
+) -> Source:
+    """A table that a query joins, as ``_o``, with some values of these columns."""
+    found: Condition | None = None
+    for key in keys if len(keys) <= _MOST_LOOKED_UP else ():
+        row: Condition | None = None
+        for position, value in zip(positions, key, strict=True):
+            same = Comparison(position, "=", Literal(value))
+            row = same if row is None else Junction("AND", row, same)
+        if row is not None:
+            found = row if found is None else Junction("OR", found, row)
+    conditions = () if found is None else (found,)
+    return Source(Reference(table, " AS _o", binding or {}, conditions=conditions))
 
 
 def _bound_values(
