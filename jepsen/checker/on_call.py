@@ -1,9 +1,9 @@
 """Shifts of doctors: that nobody is on call, or everybody, is write skew.
 
-``leave`` and ``come`` of ``{"shift", "doctor", "on_call": those who were}``, and ``look`` of
-``{shift: [doctor, …]}``, those on call. Every such list is a snapshot's. A doctor leaves only if
-another stays, and comes only if another is away, so that only two at once can break the
-rule: snapshot isolation permits it, serializability does not.
+``turn`` of ``{"shift", "doctor", "on_call": those who were}``, and ``look`` of
+``{shift: [doctor, …]}``, those on call. Every such list is a snapshot's. A doctor who is among them
+leaves, if another stays; one who is not comes, if another is away. So only two at once can break
+the rule: snapshot isolation permits it, serializability does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from jepsen.history import Operation
 
 _DOCTORS = 4
-_CHANGES = {"leave": -1, "come": 1}
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
@@ -45,12 +44,19 @@ def check(operations: Sequence[Operation]) -> Verdict:
                     f"{edn.text(shift)} on call",
                 )
     changes = [
-        Change(each, each.invoke.value["doctor"], _CHANGES[each.invoke.f])
+        Change(each, each.value["doctor"], _amount(each))
         for each in transactions
-        if each.invoke.f in _CHANGES
+        if each.invoke.f == "turn"
     ]
     find_lost(reads, changes, findings)
-    return findings.verdict(nothing_to_compare(transactions, {"look"}, {*_CHANGES}))
+    return findings.verdict(nothing_to_compare(transactions, {"look"}, {"turn"}))
+
+
+def _amount(each: Transaction) -> int | None:
+    """Return what an acknowledged turn did to whether its doctor is on call."""
+    if each.outcome != "ok":
+        return None
+    return -1 if each.value["doctor"] in each.value["on_call"] else 1
 
 
 def _seen(each: Transaction) -> Iterator[tuple[Any, Any]]:

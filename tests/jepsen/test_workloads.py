@@ -55,10 +55,10 @@ def forked(one, other):
     ]
 
 
-def duty(f, doctor, on_call, process=0):
+def turn(doctor, on_call, process=0):
     value = {"shift": doctor // 4, "doctor": doctor}
     asked, found = value | {"on_call": None}, value | {"on_call": on_call}
-    return [(process, "invoke", f, asked), (process, "ok", f, found)]
+    return [(process, "invoke", "turn", asked), (process, "ok", "turn", found)]
 
 
 def rows(above, selected, everything):
@@ -184,8 +184,8 @@ FINE = {
     ],
     "on-call": [
         *done("look", {1: [4, 5]}),
-        *duty("leave", 4, [4, 5]),
-        *duty("come", 6, [5]),
+        *turn(4, [4, 5]),
+        *turn(6, [5]),
         *done("look", {1: [5, 6]}),
     ],
     "predicate": [
@@ -462,7 +462,7 @@ WRONG = {
     "nobody is on call": (
         [
             *done("look", {1: [4, 5]}),
-            *beside(duty("leave", 4, [4, 5]), duty("leave", 5, [4, 5])),
+            *beside(turn(4, [4, 5]), turn(5, [4, 5])),
             *done("look", {1: []}),
         ],
         {"write-skew"},
@@ -471,8 +471,8 @@ WRONG = {
     "everybody was on call": (
         [
             *done("look", {1: [4, 5]}),
-            *beside(duty("come", 6, [4, 5]), duty("come", 7, [4, 5])),
-            *duty("leave", 4, [4, 5, 6, 7]),
+            *beside(turn(6, [4, 5]), turn(7, [4, 5])),
+            *turn(4, [4, 5, 6, 7]),
         ],
         {"write-skew"},
         Model.SERIALIZABLE,
@@ -480,7 +480,7 @@ WRONG = {
     "doctor is still on call": (
         [
             *done("look", {1: [4, 5]}),
-            *duty("leave", 4, [4, 5]),
+            *turn(4, [4, 5]),
             *done("look", {1: [4, 5]}),
         ],
         {"lost-change"},
