@@ -54,6 +54,9 @@ LEVELS = {
 }
 """Where it is another level than SNAPSHOT."""
 
+PROCESSES = {"validates-without-the-batch": 1}
+"""Where it is other than four: a process's commits are a batch."""
+
 BETWEEN_PROCESSES = pytest.mark.written_for(
     ["postgresql", "monetdb"], reason="an embedded engine has one process"
 )
@@ -126,7 +129,7 @@ def judged(engine, folder, workload, seed=0, mutation=None, level=None):
         ["checkpoint"],
         SECONDS,
         clients=8,
-        processes=4,
+        processes=PROCESSES.get(mutation, 4),
         seed=seed,
         mutation=mutation,
         level=level or _level(mutation)[0],
