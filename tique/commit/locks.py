@@ -256,6 +256,27 @@ class Locks(KeyLocks):
         if met:
             self.lock(owner, met, sequence, patience, everywhere=everywhere)
 
+    def lock_read(
+        self,
+        owner: int,
+        row: LockKey,
+        sequence: int,
+        patience: float | None,
+        *,
+        everywhere: bool,
+    ) -> None:
+        """Lock a row that is read by its key, shared; in the server only if ``everywhere``.
+
+        Raises
+        ------
+        SerializationError, OperationalError
+            As :meth:`lock`.
+        """
+        keys = [row if self.server is None or everywhere else own_key(row)]
+        self.lock(owner, keys, sequence, patience, shared=True)
+        self._await_merged(owner, keys, patience)
+        self.settle(owner, keys, patience)
+
     def lock_merged(
         self,
         owner: int,

@@ -90,6 +90,15 @@ class Seen:
         self.own: set[tuple[int, Key]] = set()
         """Rows that the transaction had changed: nothing of them may have changed."""
 
+    def copy(self) -> Seen:
+        """Return what was seen so far."""
+        other = Seen()
+        other.definitions = dict(self.definitions)
+        other.rows = dict(self.rows)
+        other.predicates = dict(self.predicates)
+        other.own = set(self.own)
+        return other
+
     def __bool__(self) -> bool:
         """Whether anything was seen."""
         return bool(self.rows or self.predicates or self.own)

@@ -107,19 +107,21 @@ def read_again(
     Parameters
     ----------
     transaction
-        One of READ COMMITTED: in any other it is run once.
+        One that locks what it writes, in READ COMMITTED or by its protocol
+        (:mod:`tique.commit.protocols.locking`): in any other it is run once.
     changes
         Its parts that change rows.
     run
         Runs it.
     """
     if (
-        transaction.has_one_snapshot
+        not transaction.locks_rows
         or transaction.has_run_ddl
         or all(each.table.is_temporary for each in changes)
     ):
         return run()
     base, txid = transaction.sequence - 2, transaction.txid
+    noted = transaction.seen_before()
     has_lost = False
     while True:
         number, visible = transaction.sequence, transaction.visible_sequence
@@ -149,7 +151,7 @@ def read_again(
         transaction.take_back(number - 2)
         transaction.unchecked.clear()
         transaction.sequence, transaction.visible_sequence = number, visible
-        transaction.refresh()
+        transaction.advance(noted)
         if wanted.looked_at:
             _compute_again(transaction, wanted.looked_at)
             transaction.sequence += 2
@@ -243,7 +245,8 @@ def _wanted(transaction: Transaction, after: int, *, is_refused: bool) -> _Wante
     else:
         wanted.met = {k for k in transaction.met if _may_be_locked(transaction, k)}
     if not transaction.is_single:
-        wanted.looked_at = transaction.looked_at - wanted.keys
+        if not transaction.has_one_snapshot:
+            wanted.looked_at = transaction.looked_at - wanted.keys
         wanted.references = transaction.references.after(after)
     return wanted
 
