@@ -14,6 +14,7 @@ import pytest
 
 import tique
 from tests.effort import effort, patience
+from tests.isolation.overtaking import committed_together
 from tique.commit.protocols import safety_net
 
 pytestmark = pytest.mark.every_engine
@@ -318,7 +319,8 @@ ssn = pytest.mark.parametrize("protocol", ["ssn"], indirect=True)
 
 
 @ssn
-def test_a_reader_between_a_place_and_its_commit(connect, table):
+@pytest.mark.parametrize("writes", [False, True])
+def test_between_a_place_and_its_commit(connect, table, writes):
     """It has seen a commit, and not the one that comes before that."""
     first, second, reader = (connect("ssn") for _ in range(3))
     get(first, 1)
@@ -331,11 +333,13 @@ def test_a_reader_between_a_place_and_its_commit(connect, table):
             [],
             [],
         ]
-        assert get(harmless, 2) == [(2,)]
-    assert ends((reader,), (reader, get, 3)) == [[REFUSED]]
+    get(reader, 3)
+    if writes:
+        put(reader, 2, 0)
+    assert ends((reader,)) == [[REFUSED]]
     assert ends((reader,), (reader, get, 1), (reader, get, 3)) == [[]]
     found = table.status().commits.validations
-    assert (found.spared, found.readers_refused) == (2, 1)
+    assert (found.spared, found.readers_refused) == (2, int(not writes))
 
 
 @ssn
@@ -353,6 +357,37 @@ def test_predicates_and_marks(connect, table, marks, monkeypatch):
     reader.commit()
     # The reader has seen the other's commit, and comes before what is written now.
     assert ends((late,), (late, put, 3, 0)) == [[REFUSED]]
+
+
+@ssn
+@pytest.mark.parametrize("is_later", [False, True])
+def test_two_of_one_batch(engine, connect, table, is_later):
+    """Neither is placed by what it can know of the other before that is published."""
+    early, late = connect("ssn"), connect("ssn")
+    get(early, 1)
+    with connect("ssn") as other:
+        put(other, 1, 10)
+    assert (get(late, 1), get(late, 2)) == ([(10,)], [(2,)])
+    put(late, 3, 0)
+    put(early, 2, 0)
+    pair = (late, early) if is_later else (early, late)
+    assert committed_together(engine, pair) == [None, tique.SerializationError]
+
+
+@ssn
+@pytest.mark.parametrize("look", [get, lambda connection, _: count(connection)])
+def test_the_first_change_of_all_that_was_seen(connect, table, look):
+    """A later one leaves time for others, but not an earlier one."""
+    early, reader, other = (connect("ssn") for _ in range(3))
+    look(early, 4)
+    get(early, 1)
+    put(other, 4, 0)
+    other.commit()
+    assert (get(reader, 4), get(reader, 2)) == ([(0,)], [(2,)])
+    reader.commit()
+    put(other, 1, 10)
+    other.commit()
+    assert ends((early,), (early, put, 2, 0)) == [[REFUSED]]
 
 
 @ssn
@@ -409,12 +444,15 @@ class Op(NamedTuple):
 
 
 def program(chance):
-    """Some random statements, mostly by key; every third program only reads."""
-    kinds = [read] * 4 if chance.random() < 1 / 3 else KINDS
-    return [
-        chance.choice(kinds)(chance.randint(1, 4), chance.randint(0, 9))
-        for _ in range(chance.randint(1, 4))
-    ]
+    """Some random statements: any, those of a reader, or one that writes what it read before."""
+    style = chance.choice(["any", "reader", "keyed", "keyed"])
+    kinds = {
+        "any": chance.choices(KINDS, k=chance.randint(1, 4)),
+        "reader": [read] * chance.randint(1, 3),
+        "keyed": [read] * chance.randint(1, 2) + [written],
+    }[style]
+    most = 4 if style == "any" else 3
+    return [kind(chance.randint(1, most), chance.randint(0, 9)) for kind in kinds]
 
 
 def read(key, n):
