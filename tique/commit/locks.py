@@ -87,6 +87,9 @@ class Usual(float):
 LOCK_TIMEOUT = Usual(30.0)
 """Seconds that a wait for a lock may take, unless the application says otherwise."""
 
+MOST_EVERYWHERE = 100
+"""Locks of one transaction that other processes see: the server has room for some thousands."""
+
 
 class Locks(KeyLocks):
     """The row locks of one database.

@@ -37,6 +37,7 @@ from typing_extensions import override
 from tique import errors
 from tique.commit.batch_rows import BatchRows
 from tique.commit.lock_keys import own_key
+from tique.commit.locks import MOST_EVERYWHERE
 from tique.commit.protocols.optimistic import Optimistic
 from tique.commit.validation import Validation, validation_error
 
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique_rewriter.schema import Table
 
-_MOST_EVERYWHERE = 100
-"""Locks of one transaction that other processes see, as in READ COMMITTED."""
 _LOOKS = 10
 """So often the newest state is compared while others go on committing."""
 
@@ -79,7 +78,7 @@ class Locking(Optimistic):
         held = locks.of(txid)
         if row in held or own_key(row) in held:
             return
-        everywhere = timeline.has_company and len(held) < _MOST_EVERYWHERE
+        everywhere = timeline.has_company and len(held) < MOST_EVERYWHERE
         locks.has_waited(txid)
         locks.lock_read(
             txid,

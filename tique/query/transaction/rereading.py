@@ -71,6 +71,7 @@ from tique.commit.lock_keys import (
     seen_key,
     unique_key,
 )
+from tique.commit.locks import MOST_EVERYWHERE
 from tique.commit.referential import ReferentialCertifier
 from tique.query.transaction.lock_checks import staged_keys
 from tique.store.rows import key_of
@@ -91,10 +92,6 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
-
-
-_MOST_EVERYWHERE = 100
-"""Locks of one transaction that other processes see: the server has room for some thousands."""
 
 
 def read_again(
@@ -379,7 +376,7 @@ def _must_lock_everywhere(transaction: Transaction, keys: Collection[LockKey]) -
     return (
         transaction.timeline.has_company
         and not transaction.is_single
-        and len(keys) + len(transaction.locks.of(transaction.txid)) <= _MOST_EVERYWHERE
+        and len(keys) + len(transaction.locks.of(transaction.txid)) <= MOST_EVERYWHERE
     )
 
 
