@@ -191,9 +191,8 @@ class BatchCertifier:
         counts.validations += 1
         counts.spared += ticket.place is not None
         for predicate in seen.predicates:
-            if not predicate.conditions:
-                table = seen.definitions[predicate.table_id]
-                counts.whole_tables[table.qualified_name] += 1
+            if not predicate.predicate.conditions:
+                counts.whole_tables[predicate.table.qualified_name] += 1
         if change is not None:
             counts.refused[change.kind] += 1
         return change

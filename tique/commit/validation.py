@@ -43,17 +43,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from tique import errors
 from tique._translation import concerning
 from tique.commit.certification import differing
-from tique.store.rows import merged
-from tique.writes.seen import Predicate, is_same_row
+from tique.store.rows import columns_to_read, lacks, merged
+from tique.writes.predicates import Predicate, SeenPredicate
+from tique.writes.seen import is_same_row
 from tique_backends.changes import seen_changes
 from tique_backends.forms import together
 from tique_backends.records import MISSING
-from tique_rewriter.local.conditions import compile_condition
-from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.plans.plan import Comparison, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tique.commit.batch_rows import BatchRows
     from tique.store.catalog import ManagedCatalog
@@ -64,9 +63,13 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_backends.records import Row
     from tique_backends.session import Session
-    from tique_rewriter.local.conditions import Test
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
+
+
+_KEYS_PER_QUERY = 200
+_MANY = 100
+"""From so many changed keys on those of a predicate are looked up in an index."""
 
 
 class BehindBatchError(Exception):
@@ -82,7 +85,7 @@ class Change(NamedTuple):
 
     table: Table
     winner: int
-    predicate: Predicate | None = None
+    predicate: SeenPredicate | None = None
     key: Key | None = None
     columns: tuple[str, ...] = ()
 
@@ -90,7 +93,7 @@ class Change(NamedTuple):
     def kind(self) -> str:
         """What has changed, as :class:`~tique.commit.figures.ValidationFigures` has it."""
         if self.predicate is not None:
-            return "predicate" if self.predicate.conditions else "table"
+            return "predicate" if self.predicate.predicate.conditions else "table"
         return "definition" if self.key is None else "row"
 
 
@@ -99,7 +102,7 @@ def validation_error(change: Change) -> errors.SerializationError:
     table, predicate = change.table, change.predicate
     what = f"the definition of {table.qualified_name}"
     if predicate is not None:
-        where = predicate.text(table)
+        where = predicate.predicate.text()
         what = f"rows of {table.qualified_name}{f' WHERE {where}' if where else ''}"
     elif change.key is not None:
         what = f"a row of {table.qualified_name}"
@@ -194,11 +197,10 @@ class Validation:
                 is_other = partial(_is_other, row, columns)
                 found.append(self._first(tables[number], key, sts, is_other))
         for predicate in seen.predicates:
-            if predicate.table_id in tables:
-                table = tables[predicate.table_id]
+            table = predicate.table
+            if table.id in tables:
                 rows = _Rows(table, predicate)
-                changed = self._versions(table).changed_since(sts)
-                keys = filter(rows.may_have, changed)
+                keys = rows.matching(self._versions(table).changed_since(sts))
                 for key, old in self._old_rows(table, keys, rows.columns, sts, session):
                     found.append(
                         self._first(table, key, sts, partial(rows.differ, old))
@@ -234,20 +236,76 @@ class Validation:
                 found = self._own_change(tables[number], key, sts)
                 if found is not None:
                     return found
+        return self._changed_row(seen, sts, tables, passed, session) or (
+            self._changed_predicate(seen, sts, tables, passed, session)
+        )
+
+    def _changed_row(
+        self,
+        seen: Seen,
+        sts: int,
+        tables: Mapping[int, Table],
+        passed: Collection[int],
+        session: Session,
+    ) -> Change | None:
+        known = {
+            number: (self._versions(table).last_commit, self._batch.keys(table))
+            for number, table in tables.items()
+            if number not in passed and self._is_known(table)
+        }
+        asked: dict[int, list[Key]] = {}
         for (number, key), (row, columns) in seen.rows.items():
-            if number in tables:
-                table = tables[number]
+            if number in known:
+                last_commit, written = known[number]
+                if last_commit(key) <= sts and key not in written:
+                    # As most rows are.
+                    continue
+            if number not in tables:
+                continue
+            table = tables[number]
+            if self._is_known(table):
                 found = self._row_change(table, key, row, columns, sts, session)
                 if found is not None:
                     return found
+            elif number in passed:
+                return Change(table, self._winner(table), key=key)
+            else:
+                asked.setdefault(number, []).append(key)
+        for number, keys in asked.items():
+            found = self._asked_row(tables[number], keys, seen, sts, session)
+            if found is not None:
+                return found
+        return None
+
+    def _changed_predicate(
+        self,
+        seen: Seen,
+        sts: int,
+        tables: Mapping[int, Table],
+        passed: Collection[int],
+        session: Session,
+    ) -> Change | None:
+        changed: dict[int, set[Key]] = {}
         for predicate in seen.predicates:
-            if predicate.table_id in tables:
-                table = tables[predicate.table_id]
-                if predicate.table_id in passed:
-                    return Change(table, self._winner(table), predicate)
-                found = self._predicate_change(table, predicate, sts, session)
-                if found is not None:
-                    return found
+            table = predicate.table
+            if table.id not in tables:
+                continue
+            if table.id in passed:
+                return Change(table, self._winner(table), predicate)
+            if not self._is_known(table):
+                found = self._asked(table, predicate, sts, session)
+            else:
+                versions = self._versions(table)
+                if table.id not in changed:
+                    changed[table.id] = versions.changed_since(sts)
+                rows = _Rows(table, predicate)
+                keys = {
+                    *rows.among(changed[table.id], versions),
+                    *rows.matching(self._batch.keys(table)),
+                }
+                found = self._predicate_change(table, rows, keys, sts, session)
+            if found is not None:
+                return found
         return None
 
     def _is_defined(self, table: Table, sts: int) -> bool:
@@ -300,21 +358,15 @@ class Validation:
         sts: int,
         session: Session,
     ) -> Change | None:
-        if not self._is_known(table):
-            conditions = [
-                Comparison(i, "=", Literal(value))
-                for i, value in zip(table.primary_key, key, strict=True)
-            ]
-            return self._asked(
-                table,
-                Predicate(table.id, tuple(conditions), frozenset(columns)),
-                sts,
-                session,
-            )
         versions, batch = self._versions(table), self._batch
         states = []
         if versions.last_commit(key) > sts or versions.judges_since > sts:
-            states.append(self._newest(table, key, columns, session))
+            newest = versions.newest(key)
+            if newest is None or versions.folded_until > sts:
+                states.append(self._newest(table, key, columns, session))
+            else:
+                # A gap in it is no change.
+                states.append(newest[1])
         if batch.has(table, key):
             states.append(batch.newest(table, key))
         for new in states:
@@ -330,34 +382,54 @@ class Validation:
         newest = self._versions(table).newest(key)
         if newest is not None and (newest[1] is None or MISSING not in newest[1]):
             return newest[1]
-        stored = session.read_row(table, key, sorted({*columns, *table.primary_key}))
+        stored = session.read_row(table, key, columns_to_read(table, sorted(columns)))
         if newest is None or newest[1] is None or stored is None:
             return stored
         return merged(newest[1], stored)
 
-    def _predicate_change(
-        self, table: Table, predicate: Predicate, sts: int, session: Session
+    def _asked_row(
+        self, table: Table, keys: Sequence[Key], seen: Seen, sts: int, session: Session
     ) -> Change | None:
-        if not self._is_known(table):
-            return self._asked(table, predicate, sts, session)
+        """The engine's answer about rows by their keys: which have versions, and what these are."""
+        if self._batch.writes_to(table):
+            raise BehindBatchError
+        self._versions(table).drain(session)
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            part = keys[start : start + _KEYS_PER_QUERY]
+            sql = self._forms.conflicts(table, table.primary_key, len(part))
+            given = [value for key in part for value in (*key, sts)]
+            for number, winner in session.execute(sql, given).fetch_all():
+                key = part[number]
+                conditions = [
+                    Comparison(i, "=", Literal(value))
+                    for i, value in zip(table.primary_key, key, strict=True)
+                ]
+                _, columns = seen.rows[table.id, key]
+                looked_at = columns.union(table.primary_key)
+                of_key = SeenPredicate(Predicate(table, conditions), (), looked_at)
+                if self._asked(table, of_key, sts, session) is not None:
+                    return Change(table, winner, key=key)
+        return None
+
+    def _predicate_change(
+        self,
+        table: Table,
+        rows: _Rows,
+        keys: Iterable[Key],
+        sts: int,
+        session: Session,
+    ) -> Change | None:
         versions, batch = self._versions(table), self._batch
-        rows = _Rows(table, predicate)
-        keys = [
-            key
-            for key in {*versions.changed_since(sts), *batch.keys(table)}
-            if rows.may_have(key)
-        ]
         for key, old in self._old_rows(table, keys, rows.columns, sts, session):
             newest = versions.newest(key)
-            published = old if newest is None else newest[1]
-            for new in (published, batch.newest(table, key)):
+            states = [old if newest is None else newest[1]]
+            if batch.has(table, key):
+                states.append(batch.newest(table, key))
+            for new in states:
                 if rows.differ(old, new):
+                    names = differing(table, new, old)
                     winner = self._winner(table, key)
-                    return Change(
-                        table, winner, predicate, key, differing(table, new, old)
-                    )
-                if not batch.has(table, key):
-                    break
+                    return Change(table, winner, rows.seen, key, names)
         return None
 
     def _old_rows(
@@ -370,7 +442,7 @@ class Validation:
     ) -> Iterable[tuple[Key, Row | None]]:
         """Rows of a snapshot, with these columns."""
         versions = self._versions(table)
-        needed = sorted({*columns, *table.primary_key})
+        needed = columns_to_read(table, sorted(columns))
         found: dict[Key, Row | None] = {}
         wanted: list[Key] = []
         for key in keys:
@@ -389,13 +461,12 @@ class Validation:
             stored_rows = session.read_rows(table, wanted, needed)
             for key in wanted:
                 row, stored = found[key], stored_rows.get(key)
-                found[key] = (
-                    stored if row is None or stored is None else merged(row, stored)
-                )
+                if stored is not None:
+                    found[key] = stored if row is None else merged(row, stored)
         return found.items()
 
     def _asked(
-        self, table: Table, predicate: Predicate, sts: int, session: Session
+        self, table: Table, predicate: SeenPredicate, sts: int, session: Session
     ) -> Change | None:
         """The engine's answer."""
         if self._batch.writes_to(table):
@@ -406,9 +477,8 @@ class Validation:
         states = [
             (cts, together(forms.scan(table, cts, staged=None))) for cts in (sts, until)
         ]
-        sql = seen_changes(
-            forms, table, (predicate.conditions, predicate.columns), *states
-        )
+        conditions = [*predicate.predicate.bound(predicate.parameters)]
+        sql = seen_changes(forms, table, (conditions, predicate.columns), *states)
         if session.execute(sql).fetch_all():
             return Change(table, versions.last_cts, predicate)
         return None
@@ -421,25 +491,28 @@ def _is_other(seen: Row | None, columns: Collection[int], new: Row | None) -> bo
 class _Rows:
     """Tells rows that satisfy a predicate, as far as the driver can say."""
 
-    def __init__(self, table: Table, predicate: Predicate) -> None:
+    def __init__(self, table: Table, seen: SeenPredicate) -> None:
+        self.seen = seen
+        everything = range(len(table.columns))
+        self.columns = everything if seen.columns is None else seen.columns
         self._table = table
-        types = [column.type for column in table.columns]
-        self._tests: list[Test] = []
-        self._bound = {}
-        for condition in predicate.conditions:
-            test = compile_condition(condition, types)
-            assert test is not None
-            self._tests.append(test)
-        self._places = dict(zip(table.primary_key, range(len(types)), strict=False))
-        for position, value in zip(*predicate.group(), strict=True):
-            if position in self._places:
-                self._bound[self._places[position]] = value
-        everything = range(len(types))
-        self.columns = everything if predicate.columns is None else predicate.columns
+        bound = dict(zip(*seen.group(table.primary_key), strict=True))
+        self._positions = tuple([i for i in table.primary_key if i in bound])
+        self._values = tuple([bound[i] for i in self._positions])
+        self._places = [table.primary_key.index(i) for i in self._positions]
 
-    def may_have(self, key: Key) -> bool:
-        """Whether a row with the key can satisfy it."""
-        return all(key[place] == value for place, value in self._bound.items())
+    def among(self, changed: set[Key], versions: TableVersions) -> Iterable[Key]:
+        """Those keys of versions that a row which satisfies it can have."""
+        if self._places and len(changed) > _MANY:
+            return changed.intersection(
+                versions.matching(self._positions, self._values)
+            )
+        return self.matching(changed)
+
+    def matching(self, keys: Iterable[Key]) -> Iterable[Key]:
+        """Those of some keys that a row which satisfies it can have."""
+        values = list(self._values)
+        return [key for key in keys if [key[place] for place in self._places] == values]
 
     def differ(self, old: Row | None, new: Row | None) -> bool:
         """Whether a row that satisfies it came, went, or has changed."""
@@ -450,9 +523,7 @@ class _Rows:
         return self._has(old) or self._has(new)
 
     def _has(self, row: Row | None) -> bool:
-        if row is None:
-            return False
-        try:
-            return all(test(row, ()) is True for test in self._tests)
-        except (NotLocal, TypeError):
-            return True
+        predicate, parameters, _ = self.seen
+        return row is not None and (
+            lacks(row, predicate.columns) or predicate.is_true(row, parameters)
+        )

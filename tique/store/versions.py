@@ -247,7 +247,9 @@ class TableVersions:
     def last_commit(self, key: Key) -> int:
         """The cts of the key's newest version; 0 if none is known."""
         version = self._chains.newest(key)
-        return self._kept.last_commit(key) if version is None else version[0]
+        if version is not None:
+            return version[0]
+        return self._kept.rows.get(key, 0)
 
     def last_unique_commit(self, constraint: int, values: Key) -> int:
         """The cts of the newest version with these values of a UNIQUE key; or 0."""

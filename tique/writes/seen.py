@@ -21,23 +21,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 from math import copysign
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tique.store.rows import merged
+from tique.writes.predicates import Predicate, SeenPredicate
 from tique_backends.records import MISSING
-from tique_rewriter.local.kernel import NotLocal, coercer
-from tique_rewriter.plans.plan import (
-    Comparison,
-    Condition,
-    IsNull,
-    Junction,
-    Literal,
-    Negation,
-    kernel_columns,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique.store.rows import Key
     from tique_backends.records import Row
@@ -47,48 +38,20 @@ _MOST_PREDICATES = 1000
 """Of one transaction; a further one is noted as its whole table."""
 
 
-class Predicate(NamedTuple):
-    """The rows of a table of which all conditions are true, and the columns looked at.
-
-    The operands of its conditions are values of the columns' types.
-    """
-
-    table_id: int
-    conditions: tuple[Condition, ...] = ()
-    columns: frozenset[int] | None = None
-    """Those that the statement looks at, and those of the conditions; None: all."""
-
-    def group(self) -> tuple[tuple[int, ...], Key]:
-        """The columns that it binds to one value, in order, and these values."""
-        bound = {
-            each.position: each.operand.value
-            for each in self.conditions
-            if isinstance(each, Comparison)
-            and each.operator == "="
-            and isinstance(each.operand, Literal)
-        }
-        positions = tuple(sorted(bound))
-        return positions, tuple([bound[i] for i in positions])
-
-    def text(self, table: Table) -> str:
-        """The conditions in SQL, without their values (P11)."""
-        shown = [_shown(condition, table) for condition in self.conditions]
-        return " AND ".join(shown)
-
-
 class Seen:
     """What one transaction has seen; used by one thread at a time."""
 
-    __slots__ = ("definitions", "own", "predicates", "rows")
+    __slots__ = ("_whole", "definitions", "own", "predicates", "rows")
 
     def __init__(self) -> None:
         self.definitions: dict[int, Table] = {}
         """The tables as they were defined, by id."""
         self.rows: dict[tuple[int, Key], tuple[Row | None, frozenset[int]]] = {}
         """By table and key: the row, and the columns of it that were looked at."""
-        self.predicates: dict[Predicate, None] = {}
+        self.predicates: dict[SeenPredicate, None] = {}
         self.own: set[tuple[int, Key]] = set()
         """Rows that the transaction had changed: nothing of them may have changed."""
+        self._whole: set[int] = set()
 
     def copy(self) -> Seen:
         """Return what was seen so far."""
@@ -97,6 +60,7 @@ class Seen:
         other.rows = dict(self.rows)
         other.predicates = dict(self.predicates)
         other.own = set(self.own)
+        other._whole = set(self._whole)
         return other
 
     def __bool__(self) -> bool:
@@ -126,73 +90,31 @@ class Seen:
         self.definitions[table.id] = table
         self.own.add((table.id, key))
 
-    def predicate(self, table: Table, predicate: Predicate) -> None:
+    def rows_of(
+        self,
+        predicate: Predicate,
+        parameters: Sequence[Any],
+        columns: frozenset[int] | None,
+    ) -> None:
         """Note the rows of a predicate, and that there are no others."""
+        table = predicate.table
         self.definitions[table.id] = table
-        if len(self.predicates) >= _MOST_PREDICATES:
-            predicate = Predicate(table.id)
-        self.predicates[predicate] = None
+        if len(self.predicates) < _MOST_PREDICATES:
+            try:
+                found = SeenPredicate(predicate, tuple(parameters), columns)
+                self.predicates[found] = None
+                return
+            except TypeError:
+                # Lists and objects cannot be told apart.
+                pass
+        self.table(table)
 
     def table(self, table: Table) -> None:
         """Note that anything of a table may have been seen."""
-        self.predicate(table, Predicate(table.id))
-
-
-def bound_conditions(
-    table: Table, conditions: Iterable[Condition], parameters: Sequence[Any]
-) -> Iterator[Condition]:
-    """Yield conditions with the values of an execution in them.
-
-    One with a value that the driver cannot compare is left out.
-    """
-    for condition in conditions:
-        try:
-            yield _bound(table, condition, parameters)
-        except NotLocal:
-            continue
-
-
-def _bound(table: Table, condition: Condition, parameters: Sequence[Any]) -> Condition:
-    if isinstance(condition, Comparison):
-        operand = condition.operand
-        given = (
-            operand.value
-            if isinstance(operand, Literal)
-            else parameters[operand.number - 1]
-        )
-        value = coercer(table.columns[condition.position].type)(given)
-        if value is None:
-            raise NotLocal
-        return Comparison(condition.position, condition.operator, Literal(value))
-    if isinstance(condition, Negation):
-        return Negation(_bound(table, condition.condition, parameters))
-    if isinstance(condition, Junction):
-        return Junction(
-            condition.operator,
-            _bound(table, condition.left, parameters),
-            _bound(table, condition.right, parameters),
-        )
-    return condition
-
-
-def predicate_columns(
-    conditions: Iterable[Condition], columns: Collection[int] | None
-) -> frozenset[int] | None:
-    """The columns that a statement looks at, by conditions and otherwise; None: all."""
-    if columns is None:
-        return None
-    return frozenset(columns).union(*map(kernel_columns, conditions))
-
-
-def _shown(condition: Condition, table: Table) -> str:
-    if isinstance(condition, Comparison):
-        return f"{table.columns[condition.position].name} {condition.operator} ?"
-    if isinstance(condition, IsNull):
-        return f"{table.columns[condition.position].name} IS NULL"
-    if isinstance(condition, Negation):
-        return f"NOT ({_shown(condition.condition, table)})"
-    sides = (_shown(side, table) for side in (condition.left, condition.right))
-    return f"({f' {condition.operator} '.join(sides)})"
+        self.definitions[table.id] = table
+        if table.id not in self._whole:
+            self._whole.add(table.id)
+            self.predicates[SeenPredicate(Predicate(table))] = None
 
 
 def is_same_row(newest: Row | None, seen: Row | None, columns: Iterable[int]) -> bool:

@@ -89,7 +89,7 @@ class _Moved(NamedTuple):
     def has_changed(self, seen: Seen) -> bool:
         """Whether it wrote what a transaction saw, or may have."""
         return (
-            any(predicate.table_id in self.tables for predicate in seen.predicates)
+            any(predicate.table.id in self.tables for predicate in seen.predicates)
             or not self.keys.isdisjoint(seen.rows)
             or not self.keys.isdisjoint(seen.own)
         )
@@ -185,7 +185,7 @@ class SafetyNet(Optimistic):
 
     def _mark(self, seen: Seen, place: int) -> None:
         for predicate in seen.predicates:
-            self._mark_table(predicate.table_id, place)
+            self._mark_table(predicate.table.id, place)
         for rows in (seen.rows, seen.own):
             for table_id, key in rows:
                 marks = self._marks.setdefault(table_id, {})

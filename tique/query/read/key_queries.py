@@ -14,6 +14,7 @@ from tique.query.read.comparing import Compared, satisfying
 from tique.query.read.sources import KeyReader
 from tique.query.transaction.contested import wait_for_turn
 from tique.store.rows import tuple_of
+from tique.writes.predicates import Predicate
 from tique_rewriter.local.conditions import ORDERED
 from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.local.values import Kind, kind_of
@@ -90,6 +91,12 @@ class Reader:
             return ()
         return [self.columns[i].type for i in positions if i is not None]
 
+    def first_rows(self, read: GroupRead, parameters: int) -> FirstRows | None:
+        """What a query has seen that gives the first rows in an order, or one's value."""
+        if self._lookup is not None or not self.is_possible:
+            return None
+        return FirstRows.of(read, self._outer, self._needed, parameters)
+
     def wait_for_turn(
         self, transaction: Transaction, parameters: Sequence[Any], habit: Habit
     ) -> None:
@@ -102,9 +109,16 @@ class Reader:
                 )
 
     def rows(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        is_seen: bool = False,
     ) -> Sequence[Row] | None:
-        """The rows, or None if the engine must answer; unused columns may be gaps."""
+        """The rows, or None if the engine must answer; unused columns may be gaps.
+
+        ``is_seen`` as in :meth:`~tique.query.read.sources.Source.rows`.
+        """
         try:
             before = [each.bound(parameters) for each in self._before]
             after = [each.bound(parameters) for each in self._after]
@@ -115,7 +129,9 @@ class Reader:
                 if last - first >= transaction.catalog.policy.answered_groups:
                     return None
                 numbers = range(first, last + 1)
-            found = self._outer.rows(transaction, parameters, self._needed, numbers)
+            found = self._outer.rows(
+                transaction, parameters, self._needed, numbers, is_seen=is_seen
+            )
             if found is None:
                 return None
             rows = satisfying(found, before)
@@ -127,6 +143,89 @@ class Reader:
         except NotLocal:
             return None
         return rows
+
+
+class FirstRows:
+    """The rows of a group up to the last one of a result, or up to the least or greatest.
+
+    All others could come, go, or change, and the result would be the same.
+
+    Parameters
+    ----------
+    source
+        The table.
+    position, operator
+        The column by which they are in order, and how the others' values compare with the
+        last one's.
+    number
+        That of a placeholder more than the statement has.
+    limit
+        How many rows the result has then; None: one value.
+    output
+        The column's number in the result.
+    columns
+        What the statement looks at.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        position: int,
+        operator: str,
+        number: int,
+        limit: int | None,
+        output: int,
+        columns: frozenset[int],
+    ) -> None:
+        self._predicate = source.up_to(position, operator, number)
+        self._columns = columns | self._predicate.columns
+        self._whole = Predicate(source.table, self._predicate.conditions[:-1])
+        self._limit = limit
+        self._output = output
+
+    @classmethod
+    def of(
+        cls,
+        read: GroupRead,
+        source: Source,
+        columns: frozenset[int],
+        parameters: int,
+    ) -> FirstRows | None:
+        """Return what a query has seen, if there is an order of it that all engines share."""
+        table = source.table
+        outputs, order = read.outputs, read.order
+        if len(outputs) == 1 and outputs[0].function in ("MIN", "MAX"):
+            position = outputs[0].position
+            descends, limit, output = outputs[0].function == "MAX", None, 0
+        elif read.limit and len(order) == 1:
+            (position, descends), limit = order[0], read.limit
+            found = [n for n, each in enumerate(outputs) if each.position == position]
+            if not found or any(each.function for each in outputs):
+                return None
+            output = found[0]
+            if position not in table.primary_key:
+                # Of NULL every engine thinks otherwise.
+                return None
+        else:
+            return None
+        kind = None if position is None else kind_of(table.columns[position].type)
+        if position is None or kind is None or kind.family not in ORDERED:
+            return None
+        operator = ">=" if descends else "<="
+        return cls(source, position, operator, parameters + 1, limit, output, columns)
+
+    def see(
+        self, transaction: Transaction, parameters: Sequence[Any], rows: Sequence[Row]
+    ) -> None:
+        """Note what the application learns from a result."""
+        last = None
+        if rows and (self._limit is None or len(rows) == self._limit):
+            last = rows[-1][self._output]
+        if last is None:
+            transaction.see_rows(self._whole, parameters, self._columns)
+        else:
+            values = (*parameters, last)
+            transaction.see_rows(self._predicate, values, self._columns)
 
 
 class _InnerRows:

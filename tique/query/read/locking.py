@@ -28,7 +28,7 @@ from tique_rewriter.local.kernel import NotLocal, coercer
 from tique_rewriter.plans.plan import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique.commit.lock_keys import LockKey
     from tique.query.transaction.transaction import Transaction
@@ -147,7 +147,9 @@ class LockingSelectStatement(Statement):
                 raise errors.DataError("LIMIT takes a number that is not negative")
         most = None if limit is None else limit + transaction.locks.count + _MORE
         while True:
-            columns, rows = self._ask(transaction, parameters, most, keeps=keeps)
+            # Rows that were left out are none that the application has seen.
+            with transaction.unnoted():
+                columns, rows = self._ask(transaction, parameters, most, keeps=keeps)
             taken: list[tuple[Row, list[LockKey]]] = []
             for row, keys in rows:
                 if limit is not None and len(taken) >= limit:
@@ -155,8 +157,17 @@ class LockingSelectStatement(Statement):
                 if self._take_all(transaction, keys):
                     taken.append((row, keys))
             if most is None or len(rows) < most or len(taken) == limit:
+                for _, keys in taken:
+                    self._see(transaction, keys)
                 return columns, taken
             most *= 4
+
+    def _see(self, transaction: Transaction, keys: Iterable[LockKey]) -> None:
+        """Note rows that were locked: a savepoint may give the lock back."""
+        tables = {table.id: table for table in self._tables}
+        if transaction.has_one_snapshot:
+            for number, key in keys:
+                transaction.seen.own_row(tables[number], key)
 
     def _take_all(self, transaction: Transaction, keys: Sequence[LockKey]) -> bool:
         """Lock all keys of a row at once, or none."""

@@ -280,6 +280,7 @@ class GroupSelectStatement(SelectStatement):
         self._group = plan.group
         self._reader = Reader(plan.group, self.text.sources)
         self.kept_types = self._reader.kept_types(plan.group)
+        self._first = self._reader.first_rows(plan.group, plan.parameters)
         self._columns: Sequence[ResultColumn] | None = None
         self._answer: Answer | None = None
         self._chooses = plan.group.limit == 1 or any(
@@ -324,13 +325,17 @@ class GroupSelectStatement(SelectStatement):
             or transaction.past is not None
         ):
             return None
-        rows = self._reader.rows(transaction, parameters)
+        first = self._first
+        rows = self._reader.rows(transaction, parameters, is_seen=first is not None)
         if rows is None:
             return None
         try:
-            return self._columns, self._answer(rows)
+            answer = self._answer(rows)
         except NotLocal:
             return None
+        if first is not None:
+            first.see(transaction, parameters, answer)
+        return self._columns, answer
 
 
 class DescribedStatement(SelectStatement):

@@ -20,24 +20,25 @@ is filled with one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique.query.read.forms import Choice, Form
 from tique.query.read.group_rows import GroupRows, may_match
 from tique.query.read.past import folded_until, point_at
 from tique.store.rows import lacks
-from tique.writes.seen import predicate_columns
+from tique.writes.predicates import Predicate
 from tique_backends.forms import together
-from tique_rewriter.local.conditions import compile_condition
 from tique_rewriter.local.kernel import NotLocal
 from tique_rewriter.local.values import key_coercer
 from tique_rewriter.plans.past import Past
 from tique_rewriter.plans.plan import (
     ROW_NUMBER,
     Comparison,
+    Junction,
     Literal,
     Operand,
+    Parameter,
     Reference,
 )
 
@@ -50,9 +51,13 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique_backends.forms import Forms
     from tique_backends.records import Row
+    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
+
+_MOST_LOOKED_UP = 50
+"""Keys in one condition: evaluating it takes as many frames of Python's stack."""
 
 _NOTHING_RECENT = "its snapshot has no recent version"
 _NOTHING_ASKED_FOR = "no recent version has the values that are asked for"
@@ -149,11 +154,8 @@ class Source:
             *[Comparison(i, "=", value) for i, value in reference.binding.items()],
             *reference.conditions,
         )
-        types = [column.type for column in table.columns]
-        self._conditions = [
-            each for each in conditions if compile_condition(each, types) is not None
-        ]
-        self._seen = predicate_columns(conditions, used)
+        self._predicate = Predicate(table, conditions)
+        self._seen = None if used is None else used | self._predicate.columns
         self._plain: tuple[str, ...] | None = None
         self._computes = bool(table.generated) and used is None
 
@@ -307,13 +309,16 @@ class Source:
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
-        columns: Iterable[int],
+        columns: Collection[int],
         numbers: Collection[int] | None = None,
+        *,
+        is_seen: bool = False,
     ) -> list[Row] | None:
         """The rows with the values that the statement binds, if they are in memory.
 
         They have at least these columns, and may have gaps elsewhere. If the last key
-        column but one is not bound (``is_range``), it has any of ``numbers``.
+        column but one is not bound (``is_range``), it has any of ``numbers``. ``is_seen`` says that
+        the caller notes what the application learns of them.
 
         Raises
         ------
@@ -324,9 +329,8 @@ class Source:
             return None
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
-        self._see(
-            transaction, parameters, predicate_columns(self._conditions, [*columns])
-        )
+        if not is_seen:
+            self._see(transaction, parameters, self._predicate.columns.union(columns))
         if numbers is None:
             return self._groups.rows(transaction, values, others, columns, beside=1)
         rows: list[Row] = []
@@ -351,7 +355,15 @@ class Source:
         columns: frozenset[int] | None,
     ) -> None:
         """Note that the application learns of these columns of the rows that matter."""
-        transaction.see_rows(self.table, self._conditions, parameters, columns)
+        transaction.see_rows(self._predicate, parameters, columns)
+
+    def up_to(self, position: int, operator: str, number: int) -> Predicate:
+        """The rows that matter as far as one of them, by a column's order.
+
+        Placeholder ``number`` has the value of that one.
+        """
+        last = Comparison(position, operator, Parameter(number))
+        return Predicate(self.table, [*self._predicate.conditions, last])
 
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
@@ -400,7 +412,7 @@ class Source:
         """Fill the gaps that the statement would see."""
         for key, row in replaced.items():
             if row is not None and lacks(row, self._columns):
-                replaced[key] = transaction.unseen_row(self.table, key, self._columns)
+                replaced[key] = transaction.row(self.table, key, self._columns)
 
     def _overlay(
         self,
@@ -494,6 +506,25 @@ def at(
     point = source.point(transaction, ())
     version = transaction.sts if point is None else point.version
     return version, source.text(transaction, ())
+
+
+def looked_up(
+    table: Table,
+    positions: Sequence[int],
+    keys: Sequence[Key],
+    binding: dict[int, Operand] | None = None,
+) -> Source:
+    """A table that a query joins, as ``_o``, with some values of these columns."""
+    found: Condition | None = None
+    for key in keys if len(keys) <= _MOST_LOOKED_UP else ():
+        row: Condition | None = None
+        for position, value in zip(positions, key, strict=True):
+            same = Comparison(position, "=", Literal(value))
+            row = same if row is None else Junction("AND", row, same)
+        if row is not None:
+            found = row if found is None else Junction("OR", found, row)
+    conditions = () if found is None else (found,)
+    return Source(Reference(table, " AS _o", binding or {}, conditions=conditions))
 
 
 def _bound_values(

@@ -136,7 +136,7 @@ def _move_forward(transaction: Transaction) -> None:
 def has_seen_the_same(transaction: Transaction, sts: int) -> bool:
     """Whether a newer snapshot has everything that the application saw."""
     seen, catalog = transaction.seen, transaction.catalog
-    whole = {predicate.table_id for predicate in seen.predicates}
+    whole = {predicate.table.id for predicate in seen.predicates}
     for table in seen.definitions.values():
         versions = catalog.find_versions(table.id)
         if versions is None or not catalog.is_current(table):

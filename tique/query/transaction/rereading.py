@@ -419,7 +419,7 @@ def _compute_again(transaction: Transaction, keys: Iterable[LockKey]) -> None:
         assert own.merge is not None
         del writes.rows[key]
         try:
-            base = transaction.unseen_row(writes.table, key)
+            base = transaction.row(writes.table, key)
             row = None if base is None else own.merge.compute(base)
         except NotLocal:
             row = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,14 +22,14 @@ from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.store.kept_keys import too_old
 from tique.writes.references import References
-from tique.writes.seen import Predicate, Seen, bound_conditions
+from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError
 from tique_rewriter.plans.text import Moment
 from tique_rewriter.scope.moments import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
+    from tique.writes.predicates import Predicate
     from tique_backends.engine import Engine
     from tique_backends.records import Row
     from tique_backends.session import Session
-    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 
@@ -85,6 +85,7 @@ class _StatementScope:
     def __enter__(self) -> None:
         transaction = self._transaction
         transaction.refresh()
+        transaction._unseen.clear()
         self._before = transaction.sequence
         transaction.sequence += 2
 
@@ -95,6 +96,8 @@ class _StatementScope:
         traceback: TracebackType | None,
     ) -> None:
         transaction = self._transaction
+        if kind is not None:
+            transaction.note_failure()
         try:
             if kind is not None and transaction.goes_on():
                 # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
@@ -237,6 +240,8 @@ class Transaction(KeyedRows):
         """Whether it has decided something by rows that it has locked."""
         self.contender = contender
         self.seen = Seen()
+        self._unseen: list[tuple[Table, Key, Row | None, frozenset[int]]] = []
+        """Rows of the current statement that are certified if it succeeds."""
         self.met: set[LockKey] = set()
         """Rows that have the keys of rows that the current statement was to insert."""
         self.looked_at: set[LockKey] = set()
@@ -389,6 +394,7 @@ class Transaction(KeyedRows):
         """
         if self.has_one_snapshot:
             self.seen = seen.copy()
+            self._unseen.clear()
             self.protocol.advance(self)
         else:
             self.refresh()
@@ -479,30 +485,37 @@ class Transaction(KeyedRows):
 
     def see_rows(
         self,
-        table: Table,
-        conditions: Sequence[Condition],
+        predicate: Predicate,
         parameters: Sequence[Any],
         columns: frozenset[int] | None,
     ) -> None:
-        """Note that the application learns of all rows of which some conditions are true.
+        """Note that the application learns of all rows of a predicate.
 
         ``columns`` are those that it learns of, and those of the conditions; None: all.
         """
+        table = predicate.table
         if table.is_temporary:
             # No other transaction changes it.
             return
         if self.has_one_snapshot:
-            bound = tuple(bound_conditions(table, conditions, parameters))
-            self.seen.predicate(table, Predicate(table.id, bound, columns))
+            self.seen.rows_of(predicate, parameters, columns)
+        self._see_merged(table)
+
+    def see_table(self, table: Table) -> None:
+        """Note that the application may learn anything of a table."""
+        if table.is_temporary:
+            return
+        if self.has_one_snapshot:
+            self.seen.table(table)
+        self._see_merged(table)
+
+    def _see_merged(self, table: Table) -> None:
+        """Note own rows that show what they were computed from."""
         writes = self.writes.get(table.id)
         if writes is not None and writes.may_merge:
             for key, write in writes.rows.items():
                 if write.merge is not None:
                     self._see_own(table, key, write)
-
-    def see_table(self, table: Table) -> None:
-        """Note that the application may learn anything of a table."""
-        self.see_rows(table, (), (), None)
 
     def _see_own(self, table: Table, key: Key, write: Write) -> None:
         if write.merge is not None or self.has_one_snapshot:
@@ -553,15 +566,34 @@ class Transaction(KeyedRows):
             )
         return versions if self.held is None else self.held.versions(table, versions)
 
-    @override
-    def row(
-        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    def row_to_change(
+        self, table: Table, key: Key, needed: Sequence[int] | None
     ) -> Row | None:
-        found = self.unseen_row(table, key, needed)
+        """As :meth:`row`, of a row that the statement writes, or says that it was seen.
+
+        If it is written, its certification says whether it was changed; if the statement
+        fails, the application has seen it.
+        """
+        found = self.row(table, key, needed)
         if self.is_validated:
             columns = range(len(table.columns)) if needed is None else needed
-            self.see_row(table, key, found, frozenset(columns))
+            self._unseen.append((table, key, found, frozenset(columns)))
         return found
+
+    def note_failure(self) -> None:
+        """Note what a statement has shown by its failure."""
+        for noted in self._unseen:
+            self.see_row(*noted)
+        self._unseen.clear()
+
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Run a query of which the application does not learn what it has not found."""
+        seen, self.seen = self.seen, Seen()
+        try:
+            yield
+        finally:
+            self.seen = seen
 
     @override
     def prepare_scan(

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
-from tique.query.read.sources import Source
+from tique.query.read.sources import Source, looked_up
 from tique.query.write.assigning import Assigned, compiled, with_values
 from tique.query.write.changes import (
     Computed,
@@ -283,7 +283,7 @@ class ConflictClause:
         needed = () if self._update is None else None
         transaction.prefetch(table, keys, needed)
         for key in keys:
-            row = transaction.unseen_row(table, key, needed)
+            row = transaction.row_to_change(table, key, needed)
             if row is not None:
                 transaction.see_row(table, key, row, self._seen)
                 yield row
@@ -295,13 +295,14 @@ class ConflictClause:
         forms = transaction.engine.forms
         names = [forms.quote(column.name) for column in table.columns]
         wanted = forms.constants(table, positions, {}, list(zip(*keys, strict=True)))
+        stored = looked_up(table, positions, keys)
         same = " AND ".join(
             f"_o.{names[i]} {table.columns[i].equality} _n.{names[i]}"
             for i in positions
         )
         return transaction.session.rows_to_keep(
             f"SELECT {', '.join(f'_o.{name}' for name in names)} "
-            f"FROM {self._stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}",
+            f"FROM {stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}",
             of=table,
         )
 

@@ -195,7 +195,7 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
     transaction.expect_free(table, keys[0])
     transaction.prefetch(table, keys, ())
     for key in keys:
-        row = transaction.row(table, key, ())
+        row = transaction.row_to_change(table, key, ())
         if row is not None:
             transaction.see_row(table, key, row)
             transaction.met.add((table.id, key))
@@ -232,11 +232,11 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
     """Refuse primary keys of rows that the statement staged, as for buffered ones."""
     if table.is_keyless:
         return
-    transaction.prepare_scan(table)
+    transaction.prepare_scan(table, is_seen=True)
     sql = transaction.engine.forms.staged_duplicate(
         table, transaction.sts, transaction.sequence
     )
-    if _has_rows(transaction, sql):
+    if _has_rows(transaction, table, sql):
         raise duplicate_key(table, table.primary_key)
 
 
@@ -252,20 +252,28 @@ def check_unique(
     numbers = transaction.sts, sequence if first is None else first, sequence
     for columns in table.unique:
         if set(columns) & set(changed):
-            transaction.prepare_scan(table)
-            if _has_rows(transaction, forms.unique_duplicate(table, columns, *numbers)):
+            transaction.prepare_scan(table, is_seen=True)
+            sql = forms.unique_duplicate(table, columns, *numbers)
+            if _has_rows(transaction, table, sql):
                 raise duplicate_key(table, columns)
     for key in table.computed_keys:
         if set(key.columns) & set(changed):
-            transaction.prepare_scan(table)
-            if _has_rows(transaction, forms.computed_duplicate(table, key, *numbers)):
+            transaction.prepare_scan(table, is_seen=True)
+            sql = forms.computed_duplicate(table, key, *numbers)
+            if _has_rows(transaction, table, sql):
                 raise _duplicate(table, f"UNIQUE ({', '.join(key.parts)})", key.name)
 
 
-def _has_rows(transaction: Transaction, sql: str) -> bool:
-    """Whether a query has rows, with values that Python may not be able to hold."""
+def _has_rows(transaction: Transaction, table: Table, sql: str) -> bool:
+    """Whether a query for duplicates has rows, whose values Python may not be able to hold.
+
+    The application learns of these; that there are none is certified with its new rows.
+    """
     query = f"SELECT 1 FROM ({sql}) AS _found"
-    return bool(transaction.session.execute(query).fetch_all())
+    found = bool(transaction.session.execute(query).fetch_all())
+    if found:
+        transaction.see_table(table)
+    return found
 
 
 def duplicate_key(table: Table, columns: tuple[int, ...]) -> errors.UniqueViolation:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.query.read.sources import Source
+from tique.query.read.sources import Source, looked_up
 from tique.writes.references import HeldKey
 from tique_rewriter.kinds.define.foreign_keys import are_comparable
 from tique_rewriter.local.kernel import NotLocal, coercer
@@ -128,11 +128,11 @@ def children_queries(
     binding: dict[int, Operand] = {}
     if len(values) == 1:
         binding = dict(zip(key.columns, map(Literal, values[0]), strict=True))
-    source = Source(Reference(child, " AS _o", binding))
     columns = ", ".join(f"_o.{forms.quote(column.name)}" for column in child.columns)
     same = forms.same_as_wanted(child, key.columns, "_o.", (parent, key.key))
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE]
+        source = looked_up(child, key.columns, part, binding)
         yield (
             f"SELECT {columns} FROM {source.text(transaction, ())} "
             f"JOIN {forms.wanted(parent, key.key, part)} AS _n ON {same}"
@@ -166,8 +166,11 @@ def missing_parents(
     writes = transaction.writes.get(parent.id)
     own = {} if writes is None else writes.rows
     for given, wanted in zip(values, keys, strict=True):
-        if transaction.row(parent, wanted, ()) is None:
-            transaction.see_row(parent, wanted, None)
+        row = transaction.row(parent, wanted, ())
+        if row is None or transaction.is_validated:
+            # (What a savepoint takes back is certified no more.)
+            transaction.see_row(parent, wanted, row)
+        if row is None:
             missing.append(given)
         elif wanted not in own:
             transaction.references.share(
@@ -185,7 +188,6 @@ def _missing_by_query(
 ) -> list[Key]:
     forms = transaction.engine.forms
     transaction.visible_sequence = transaction.sequence
-    source = Source(Reference(parent, " AS _o", {}))
     same = forms.same_as_wanted(parent, key.key, "_o.")
     columns = ", ".join(
         f"_o.{forms.quote(parent.columns[i].name)}"
@@ -196,6 +198,7 @@ def _missing_by_query(
     own = {} if writes is None else writes.rows
     for start in range(0, len(values), _AT_ONCE):
         part = values[start : start + _AT_ONCE]
+        source = looked_up(parent, key.key, part)
         found = transaction.session.rows_to_keep(
             f"SELECT _n._number, {columns} FROM {source.text(transaction, ())} "
             f"JOIN {forms.wanted(child, key.columns, part)} AS _n ON {same}"
