@@ -96,7 +96,8 @@ def connect(
         ``monetdb://user:password@host:port/database``; ``?sock=/path`` for a Unix
         socket.
     isolation_level
-        ``"SNAPSHOT"`` or ``"READ COMMITTED"``; also as ``?isolation_level=`` in the URL.
+        ``"SNAPSHOT"``, ``"READ COMMITTED"`` or ``"SERIALIZABLE"``; also as
+        ``?isolation_level=`` in the URL.
         Without either it is that which the URL's ``options``, the role, the database or
         the server's files set on PostgreSQL, else SNAPSHOT.
     autocommit
