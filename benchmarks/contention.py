@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
     from benchmarks.compare import Comparison, Plan
     from benchmarks.measures import Spread
+    from benchmarks.targets.base import Setup
     from benchmarks.tpcc.rules import Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Contended:
-    """A target on a number of warehouses.
+    """A setup on a number of warehouses.
 
     `share` is its throughput over that on the most warehouses.
     """
 
-    target: str
+    setup: Setup
     warehouses: int
     throughput: Spread
     abort_rate: Spread
@@ -67,7 +68,7 @@ def measure_contention(
     warehouses : sequence of int
         Numbers of warehouses.
     plan : Plan
-        Targets, one number of clients, lengths.
+        Targets, levels, one number of clients, lengths.
     directory : pathlib.Path
         Where databases are kept; the file system that is measured.
     progress : callable
@@ -77,22 +78,17 @@ def measure_contention(
     """
     comparisons = {}
     for number in sorted(warehouses, reverse=True):
-        workload = TpccWorkload(
-            replace(scale, warehouses=number),
-            seed,
-            roam=roam,
-            locking=plan.level != "SNAPSHOT",
-        )
+        workload = TpccWorkload(replace(scale, warehouses=number), seed, roam=roam)
         comparisons[number] = compare(workload, plan, directory, progress)
     most = max(comparisons)
-    widest = {each.target: each.throughput for each in comparisons[most].summaries}
+    widest = {each.setup: each.throughput for each in comparisons[most].summaries}
     rows = [
         Contended(
-            summary.target,
+            summary.setup,
             number,
             summary.throughput,
             summary.abort_rate,
-            summary.throughput.median / widest[summary.target].median,
+            summary.throughput.median / widest[summary.setup].median,
         )
         for number in sorted(comparisons)
         for summary in comparisons[number].summaries

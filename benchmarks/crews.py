@@ -221,7 +221,10 @@ class ProcessCrew(Crew):
             numbers = range(first, clients, processes)
             process = context.Process(
                 target=_serve,
-                args=(there, type(target), address, target.level, workload, numbers),
+                args=(
+                    *(there, type(target), address, target.level, target.protocol),
+                    *(workload, numbers),
+                ),
                 daemon=True,
             )
             self._members.append((process, here))
@@ -271,12 +274,14 @@ def _serve(
     kind: type[Target],
     address: str,
     level: str,
+    protocol: str | None,
     workload: Workload,
     numbers: Sequence[int],
 ) -> None:
     """Be a member of a crew of processes."""
     target = kind()
     target.level = level
+    target.protocol = protocol
     target.attach(address)
     crew = ClientCrew(target, workload, numbers)
     pipe.send("ready")

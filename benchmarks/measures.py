@@ -19,6 +19,10 @@ class Spread:
     low: float
     high: float
 
+    def of_100(self) -> Spread:
+        """Return shares as percentages."""
+        return Spread(100 * self.median, 100 * self.low, 100 * self.high)
+
     def shown(self, digits: int = 1) -> str:
         """Return the median with its range."""
         return (

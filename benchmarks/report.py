@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.targets.base import SERIALIZABLE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
     from benchmarks.micro.feed import FeedTimes
     from benchmarks.micro.folds import Folds
     from benchmarks.micro.scans import Scans
+    from benchmarks.targets.base import Setup
 
 
-WIDTH = 120
+WIDTH = 150
 """Columns of a report that goes to a file or a pipe."""
 
 
@@ -83,13 +86,14 @@ def print_comparison(result: Comparison, console: Console) -> None:
     )
     if plan.distance:
         console.print(f"a round trip to the server takes {plan.distance:g} ms longer")
-    console.print(f"isolation level {plan.level}")
     console.print(environment_line(result.environment))
     for target, settings in result.settings.items():
         if settings:
             named = ", ".join(f"{name} {value}" for name, value in settings.items())
             console.print(f"{target}: {named}", markup=False)
     console.print(throughput_table(result.summaries, result.ratios))
+    if result.costs:
+        console.print(costs_table(result.costs))
     console.print(kinds_table(result.summaries))
     print_failures(result.failures, console)
 
@@ -128,11 +132,10 @@ def print_failures(failures: list[str], console: Console) -> None:
 
 
 def throughput_table(summaries: list[Summary], found: list[Ratio]) -> Table:
-    """Return a row per target and number of clients."""
-    ratios = {(each.target, each.clients): each for each in found}
+    """Return a row per setup and number of clients."""
+    ratios = {(each.setup, each.clients): each for each in found}
     table = Table(title="committed transactions per second")
-    table.add_column("clients", justify="right")
-    table.add_column("target")
+    _add_setup_columns(table, "clients")
     for heading in (
         "tx/s",
         "ratio",
@@ -144,10 +147,10 @@ def throughput_table(summaries: list[Summary], found: list[Ratio]) -> Table:
     ):
         table.add_column(heading, justify="right")
     for each in summaries:
-        ratio = ratios.get((each.target, each.clients))
+        ratio = ratios.get((each.setup, each.clients))
         table.add_row(
             str(each.clients),
-            each.target,
+            *_setup_cells(each.setup),
             each.throughput.shown(),
             ratio.ratio.shown(2) if ratio else "",
             f"{each.abort_rate.median:.1%}",
@@ -157,11 +160,37 @@ def throughput_table(summaries: list[Summary], found: list[Ratio]) -> Table:
     return table
 
 
+def costs_table(costs: Sequence[Ratio]) -> Table:
+    """Return what other levels cost, a row per setup and number of clients."""
+    table = Table(title="against the same target at SNAPSHOT")
+    _add_setup_columns(table, "clients")
+    for heading in ("ratio", "attempts lost, more of 100"):
+        table.add_column(heading, justify="right")
+    for each in costs:
+        table.add_row(
+            str(each.clients),
+            *_setup_cells(each.setup),
+            each.ratio.shown(2),
+            each.more_aborts.of_100().shown(),
+        )
+    return table
+
+
+def _add_setup_columns(table: Table, number: str) -> None:
+    """Add the columns that rows about setups begin with."""
+    table.add_column(number, justify="right")
+    table.add_column("target", no_wrap=True)
+    table.add_column("level", min_width=len(SERIALIZABLE))
+
+
+def _setup_cells(setup: Setup) -> tuple[str, str]:
+    return setup.target, setup.isolation
+
+
 def kinds_table(summaries: list[Summary]) -> Table:
     """Return a row per kind of transaction for each summary."""
     table = Table(title="by kind of transaction, all rounds")
-    table.add_column("clients", justify="right")
-    table.add_column("target")
+    _add_setup_columns(table, "clients")
     table.add_column("kind")
     for heading in (
         "committed",
@@ -177,7 +206,7 @@ def kinds_table(summaries: list[Summary]) -> Table:
         for kind, found in each.kinds.items():
             table.add_row(
                 str(each.clients),
-                each.target,
+                *_setup_cells(each.setup),
                 kind,
                 f"{found.committed:,}",
                 f"{found.rolled_back:,}",
@@ -254,14 +283,13 @@ def print_contention(result: Contention, title: str, console: Console) -> None:
     """Print throughput and abort rates by the number of warehouses."""
     table = Table(title=title)
     headings = ("transactions/s", "of the most warehouses", "abort rate")
-    table.add_column("warehouses", justify="right")
-    table.add_column("target")
+    _add_setup_columns(table, "warehouses")
     for heading in headings:
         table.add_column(heading, justify="right")
     for each in result.rows:
         table.add_row(
             str(each.warehouses),
-            each.target,
+            *_setup_cells(each.setup),
             each.throughput.shown(),
             f"{each.share:.2f}",
             f"{each.abort_rate.median:.1%}",
@@ -455,10 +483,10 @@ def load_plotting() -> ModuleType:
 
 
 def plot_comparison(result: Comparison, pyplot: ModuleType, path: Path) -> None:
-    """Draw throughput by number of clients, a line per target, with its range."""
+    """Draw throughput by number of clients, a line per setup, with its range."""
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
-    for target in result.plan.targets:
-        found = [each for each in result.summaries if each.target == target]
+    for setup in result.plan.setups:
+        found = [each for each in result.summaries if each.setup == setup]
         middle = [each.throughput.median for each in found]
         axes.errorbar(
             [each.clients for each in found],
@@ -469,7 +497,7 @@ def plot_comparison(result: Comparison, pyplot: ModuleType, path: Path) -> None:
             ],
             marker="o",
             capsize=3,
-            label=target,
+            label=str(setup),
         )
     axes.set_xlabel("clients")
     axes.set_ylabel("committed transactions per second")

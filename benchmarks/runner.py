@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.crews import ClientCrew, ProcessCrew
 from benchmarks.environment import durable_copy, scratch_directory
+from benchmarks.targets.base import SERIALIZABLE, SNAPSHOT, Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,8 @@ class Round:
 
     Attributes
     ----------
+    setup : Setup
+        The target, and the isolation level of its clients.
     seconds : float
         Length of the window.
     latencies : dict of str to list of float
@@ -36,13 +39,16 @@ class Round:
         Those of the committed transaction that needed most, by kind.
     engine_statements : int
         Statements that the engine executed.
+    anomalies : int
+        How often clients met what no serial order leads to, in the whole round.
     settings : dict of str to str
         The engine's version and settings, as far as the target names them.
     failures : list of str
-        Errors other than conflicts, and consistency conditions that do not hold.
+        Errors other than conflicts, consistency conditions that do not hold, and
+        anomalies at SERIALIZABLE.
     """
 
-    target: str
+    setup: Setup
     clients: int
     seconds: float
     latencies: dict[str, list[float]]
@@ -50,6 +56,7 @@ class Round:
     aborts: Counter[str]
     most_attempts: dict[str, int]
     engine_statements: int
+    anomalies: int
     settings: dict[str, str]
     failures: list[str]
 
@@ -86,7 +93,8 @@ def run_round(
     warmup: float,
     processes: int = 0,
     distance: float = 0.0,
-    level: str = "SNAPSHOT",
+    level: str = SNAPSHOT,
+    protocol: str | None = None,
     history: str | None = None,
     afterwards: Callable[[Connection], None] | None = None,
 ) -> Round:
@@ -110,6 +118,8 @@ def run_round(
         The target's, see there.
     level : str
         The isolation level of the clients.
+    protocol : str, optional
+        What makes them serializable, where the target has a choice.
     history : str, optional
         The retention of all tables' histories, where the target is one with tique.
     afterwards : callable, optional
@@ -117,13 +127,14 @@ def run_round(
     """
     target.distance = distance
     target.level = level
+    target.protocol = protocol
     target.history = history
     with scratch_directory(database.parent) as directory:
         try:
             target.prepare(durable_copy(database, directory))
             return measure(
                 target,
-                workload,
+                workload.at(level),
                 clients=clients,
                 seconds=seconds,
                 warmup=warmup,
@@ -186,9 +197,12 @@ def measure(
     if afterwards is not None:
         afterwards(observer)
     failures += workload.failures(observer, before, committed)
+    anomalies = workload.anomalies(observer)
+    if anomalies and target.level == SERIALIZABLE:
+        failures.append(f"{anomalies} anomalies in serializable transactions")
     observer.close()
     return Round(
-        target=target.name,
+        setup=Setup(target.name, target.level, target.protocol),
         clients=clients,
         seconds=elapsed,
         latencies=latencies,
@@ -196,6 +210,7 @@ def measure(
         aborts=aborts,
         most_attempts=most_attempts,
         engine_statements=crew.engine_statements,
+        anomalies=anomalies,
         settings=target.settings(),
         failures=failures,
     )

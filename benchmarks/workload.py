@@ -67,6 +67,10 @@ class Workload(ABC):
     def declare(self, connection: Connection) -> None:  # noqa: B027
         """Add to the loaded tables what a DuckDB file cannot bring along."""
 
+    def at(self, level: str) -> Workload:
+        """Return it as an application writes it for an isolation level."""
+        return self
+
     @abstractmethod
     def client(
         self, number: int, connection: Connection, style: ParameterStyle
@@ -95,3 +99,7 @@ class Workload(ABC):
         committed : Mapping of str to int
             Every commit that was acknowledged since, by kind.
         """
+
+    def anomalies(self, connection: Connection) -> int:
+        """Return how often clients met what no serial order of them leads to."""
+        return 0

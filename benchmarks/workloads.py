@@ -16,9 +16,7 @@ NAMES = tuple(_CLASSES)
 """The workloads that can be named on the command line."""
 
 
-def make_workload(
-    name: str, scale: Scale, seed: int, *, roam: bool, locking: bool = False
-) -> Workload:
+def make_workload(name: str, scale: Scale, seed: int, *, roam: bool) -> Workload:
     """Return a workload of a given size.
 
     Raises
@@ -28,4 +26,4 @@ def make_workload(
     """
     if name not in _CLASSES:
         raise ValueError(f"no workload {name!r}; there are {', '.join(NAMES)}")
-    return _CLASSES[name](scale, seed, roam=roam, locking=locking)
+    return _CLASSES[name](scale, seed, roam=roam)

@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     """
 
     certifier: Literal["memory", "query"]
+    concurrency: Literal["optimistic", "locking", "ssn"]
     checkpoint: Literal["auto", "manual"]
     checkpoint_rows: int
     checkpoint_age: float
@@ -95,7 +96,8 @@ def connect(
         ``monetdb://user:password@host:port/database``; ``?sock=/path`` for a Unix
         socket.
     isolation_level
-        ``"SNAPSHOT"`` or ``"READ COMMITTED"``; also as ``?isolation_level=`` in the URL.
+        ``"SNAPSHOT"``, ``"READ COMMITTED"`` or ``"SERIALIZABLE"``; also as
+        ``?isolation_level=`` in the URL.
         Without either it is that which the URL's ``options``, the role, the database or
         the server's files set on PostgreSQL, else SNAPSHOT.
     autocommit
@@ -122,7 +124,9 @@ def connect(
         effect at once there.
     **options
         The database's settings; the first connection decides: ``certifier``
-        (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
+        (``"memory"`` or ``"query"``), ``concurrency`` (how SERIALIZABLE transactions are
+        kept apart: ``"optimistic"``, ``"locking"`` or, where one process has the database,
+        ``"ssn"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
         table), ``page_cache`` (bytes), ``uncommitted_fold_rows`` (storage rows; None:
         none), ``long_snapshot`` (seconds; None: never), ``retention`` and ``lease``

@@ -12,6 +12,7 @@ from typing_extensions import override
 from benchmarks import report, targets
 from benchmarks.compare import Plan, compare
 from benchmarks.environment import DEFAULT_WORK_DIRECTORY
+from benchmarks.targets.base import READ_COMMITTED, SERIALIZABLE, SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,13 +65,20 @@ directory_option = click.option(
 seed_option = click.option(
     "--seed", type=int, default=42, show_default=True, help="Fixes the database."
 )
-level_option = click.option(
-    "--level",
-    type=click.Choice(["SNAPSHOT", "READ COMMITTED"], case_sensitive=False),
-    default="SNAPSHOT",
-    show_default=True,
-    help="Isolation level of all targets; READ COMMITTED locks rows before it writes.",
-)
+
+
+def levels_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option for the isolation levels of all targets."""
+    levels = [READ_COMMITTED, SNAPSHOT, SERIALIZABLE]
+    return click.option(
+        "--level",
+        "levels",
+        type=CommaList(click.Choice(levels, case_sensitive=False)),
+        default=default,
+        show_default=True,
+        help="Isolation levels of all targets, side by side; at READ COMMITTED rows are"
+        " locked that are read to compute new values.",
+    )
 
 
 def scale_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -82,11 +90,20 @@ def scale_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def check_level(names: tuple[str, ...], level: str) -> None:
+def check_levels(names: tuple[str, ...], levels: tuple[str, ...]) -> None:
     """Refuse a level that one of the targets lacks."""
-    lacking = [n for n in names if level not in targets.target_class(n).levels]
-    if lacking:
-        raise click.UsageError(f"--level: {', '.join(lacking)} has no {level}")
+    for level in levels:
+        lacking = [n for n in names if level not in targets.target_class(n).levels]
+        if lacking:
+            raise click.UsageError(f"--level: {', '.join(lacking)} has no {level}")
+
+
+def check_protocols(names: tuple[str, ...], protocols: tuple[str, ...]) -> None:
+    """Refuse targets that have a choice of protocols, and none of these."""
+    for name in names:
+        known = targets.target_class(name).protocols
+        if known and not set(known) & set(protocols):
+            raise click.UsageError(f"--protocols: {name} has {', '.join(known)} only")
 
 
 def show(

@@ -12,11 +12,11 @@ from benchmarks.ch.queries import QUERIES
 from benchmarks.cli.ch import ANALYTICAL, show_recent
 from benchmarks.cli.options import (
     CommaList,
-    check_level,
+    check_levels,
     directory_option,
     end,
     json_option,
-    level_option,
+    levels_option,
     plotting,
     scale_options,
     seed_option,
@@ -26,6 +26,7 @@ from benchmarks.cli.options import (
 )
 from benchmarks.compare import Plan
 from benchmarks.endurance import measure_endurance
+from benchmarks.targets.base import SNAPSHOT
 from benchmarks.tpcc.rules import Scale
 
 
@@ -56,7 +57,7 @@ from benchmarks.tpcc.rules import Scale
     default=0.0,
     help="Milliseconds that a round trip to the server takes longer (PostgreSQL only).",
 )
-@level_option
+@levels_option(SNAPSHOT)
 @click.option(
     "--history", help="The retention of all tables' histories, such as '1 hour'."
 )
@@ -100,7 +101,7 @@ def compare_command(
     rounds: int,
     processes: int,
     distance: float,
-    level: str,
+    levels: tuple[str, ...],
     history: str | None,
     roam: bool,
     versions: tuple[int, ...],
@@ -118,7 +119,7 @@ def compare_command(
     near = [n for n in names if not targets.target_class(n).has_distance]
     if distance and near:
         raise click.UsageError(f"--distance: {', '.join(near)} cannot be further away")
-    check_level(names, level)
+    check_levels(names, levels)
     scale = Scale(warehouses, districts, customers, items)
     if workload == ANALYTICAL:
         end(
@@ -131,11 +132,9 @@ def compare_command(
         return
     pyplot = plotting() if plot else None
     result = show_comparison(
-        workloads.make_workload(
-            workload, scale, seed, roam=roam, locking=level != "SNAPSHOT"
-        ),
+        workloads.make_workload(workload, scale, seed, roam=roam),
         Plan(
-            *(names, clients, seconds, warmup, rounds, processes, distance, level),
+            *(names, clients, seconds, warmup, rounds, processes, distance, levels),
             history=history,
         ),
         directory,
@@ -158,7 +157,7 @@ def compare_command(
 @click.option("--seconds", type=float, default=20.0, show_default=True)
 @click.option("--warmup", type=float, default=10.0, show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
-@level_option
+@levels_option(SNAPSHOT)
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @seed_option
 @directory_option
@@ -171,7 +170,7 @@ def contention_command(
     seconds: float,
     warmup: float,
     rounds: int,
-    level: str,
+    levels: tuple[str, ...],
     roam: bool,
     seed: int,
     directory: Path,
@@ -183,9 +182,9 @@ def contention_command(
     """Run TPC-C with the same clients on fewer and fewer warehouses."""
     from benchmarks.contention import measure_contention
 
-    check_level(names, level)
+    check_levels(names, levels)
     scale = Scale(max(warehouses), districts, customers, items)
-    plan = Plan(names, (clients,), seconds, warmup, rounds, level=level)
+    plan = Plan(names, (clients,), seconds, warmup, rounds, levels=levels)
     with report.progress() as tell:
         result = measure_contention(
             scale, seed, warehouses, plan, directory, tell, roam=roam

@@ -3,13 +3,51 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 ParameterStyle = Literal["pyformat", "qmark"]
+
+READ_COMMITTED, SNAPSHOT, SERIALIZABLE = "READ COMMITTED", "SNAPSHOT", "SERIALIZABLE"
+"""Isolation levels; on PostgreSQL by itself SNAPSHOT is REPEATABLE READ."""
+
+OPTIMISTIC, LOCKING, SSN = PROTOCOLS = ("optimistic", "locking", "ssn")
+"""tique's protocols for SERIALIZABLE; it takes the first by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is measured: a target at an isolation level.
+
+    Attributes
+    ----------
+    target : str
+        Its name.
+    level : str
+        The isolation level of its clients.
+    protocol : str, optional
+        What makes them serializable, where that is a choice.
+    """
+
+    target: str
+    level: str = SNAPSHOT
+    protocol: str | None = None
+
+    @property
+    def isolation(self) -> str:
+        """The level and the protocol, for people to read."""
+        return f"{self.level} {self.protocol}" if self.protocol else self.level
+
+    @override
+    def __str__(self) -> str:
+        """Name it in a line of a report."""
+        return f"{self.target}, {self.isolation}"
 
 
 class Cursor(Protocol):
@@ -65,11 +103,17 @@ class Target(ABC):
     distance: float = 0.0
     """Milliseconds that a round trip to the server takes longer; set before `prepare`."""
 
-    levels: ClassVar[tuple[str, ...]] = ("SNAPSHOT",)
+    levels: ClassVar[tuple[str, ...]] = (SNAPSHOT,)
     """The isolation levels that its connections can have."""
 
-    level: str = "SNAPSHOT"
+    level: str = SNAPSHOT
     """The isolation level of its connections; set before `connect`."""
+
+    protocols: ClassVar[tuple[str, ...]] = ()
+    """The protocols for SERIALIZABLE among which it has a choice."""
+
+    protocol: str | None = None
+    """Which of them it takes; set before `prepare`."""
 
     history: str | None = None
     """The retention of all tables' histories, with tique; set before `prepare`."""

@@ -8,7 +8,16 @@ from urllib.parse import quote
 from typing_extensions import override
 
 import tique
-from benchmarks.targets.base import Connection, ParameterStyle, Target
+from benchmarks.targets.base import (
+    OPTIMISTIC,
+    PROTOCOLS,
+    READ_COMMITTED,
+    SERIALIZABLE,
+    SNAPSHOT,
+    Connection,
+    ParameterStyle,
+    Target,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +39,8 @@ class TiqueDuckDBTarget(Target):
 
     name: ClassVar[str] = "duckdb+tique"
     parameter_style: ClassVar[ParameterStyle] = "pyformat"
-    levels = ("SNAPSHOT", "READ COMMITTED")
+    levels = (READ_COMMITTED, SNAPSHOT, SERIALIZABLE)
+    protocols: ClassVar[tuple[str, ...]] = PROTOCOLS
     conflicts = (tique.errors.SerializationError,)
 
     def __init__(self, checkpoint: str | None = None) -> None:
@@ -52,6 +62,8 @@ class TiqueDuckDBTarget(Target):
     def _observe(self) -> None:
         if self.history is not None:
             self._options["history"] = self.history
+        if self.protocol not in (None, OPTIMISTIC):
+            self._options["concurrency"] = self.protocol
         self._observer = tique.connect(self._url, **self._options)
         self._first_count = self._observer.info.engine_statements
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 import tique
+from benchmarks.targets.base import LOCKING, OPTIMISTIC
 from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
 from benchmarks.targets.monetdb_server import LoadedServer
 
@@ -19,6 +20,7 @@ class TiqueMonetDBTarget(TiqueDuckDBTarget):
 
     name: ClassVar[str] = "monetdb+tique"
     is_server: ClassVar[bool] = True
+    protocols = (OPTIMISTIC, LOCKING)
 
     def __init__(self, checkpoint: str | None = None) -> None:
         super().__init__(checkpoint)

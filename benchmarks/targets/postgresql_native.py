@@ -1,4 +1,4 @@
-"""PostgreSQL by itself: REPEATABLE READ, its own primary keys, default settings."""
+"""PostgreSQL by itself: its own isolation levels, primary keys, default settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from psycopg import IsolationLevel, errors
 from psycopg.pq import TransactionStatus
 from typing_extensions import override
 
-from benchmarks.targets.base import Connection, ParameterStyle, Target
+from benchmarks.targets.base import (
+    READ_COMMITTED,
+    SERIALIZABLE,
+    SNAPSHOT,
+    Connection,
+    ParameterStyle,
+    Target,
+)
 from benchmarks.targets.postgresql_server import LoadedServer, connect_natively
 
 if TYPE_CHECKING:
@@ -22,8 +29,9 @@ if TYPE_CHECKING:
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 _LEVELS = {
-    "SNAPSHOT": IsolationLevel.REPEATABLE_READ,
-    "READ COMMITTED": IsolationLevel.READ_COMMITTED,
+    READ_COMMITTED: IsolationLevel.READ_COMMITTED,
+    SNAPSHOT: IsolationLevel.REPEATABLE_READ,
+    SERIALIZABLE: IsolationLevel.SERIALIZABLE,
 }
 
 
@@ -31,7 +39,7 @@ class NativeConnection:
     """psycopg's connection with a counter; it prepares every statement at once."""
 
     def __init__(
-        self, connection: psycopg.Connection[tuple[Any, ...]], level: str = "SNAPSHOT"
+        self, connection: psycopg.Connection[tuple[Any, ...]], level: str = SNAPSHOT
     ) -> None:
         connection.isolation_level = _LEVELS[level]
         connection.prepare_threshold = 0

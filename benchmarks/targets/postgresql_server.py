@@ -26,6 +26,7 @@ _SETTINGS = (
     "shared_buffers",
     "max_wal_size",
     "autovacuum",
+    "deadlock_timeout",
 )
 
 _SIZES = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 import tique
+from benchmarks.targets.base import LOCKING, OPTIMISTIC
 from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
 from benchmarks.targets.postgresql_server import LoadedServer
 
@@ -20,6 +21,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
     name: ClassVar[str] = "postgresql+tique"
     is_server: ClassVar[bool] = True
     has_distance: ClassVar[bool] = True
+    protocols = (OPTIMISTIC, LOCKING)
 
     sequencer: ClassVar[str] = "extension"
     """The URL's option for the form of the sequencer."""

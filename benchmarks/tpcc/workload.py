@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
+from benchmarks.targets.base import READ_COMMITTED
 from benchmarks.tpcc.consistency import count_orders, failed_conditions
 from benchmarks.tpcc.inputs import MIX, Terminal
 from benchmarks.tpcc.load import VERSION, load
@@ -61,8 +63,6 @@ class TpccWorkload(Workload):
         Fixes the database, and each client's sequence of transactions.
     roam : bool
         Let clients choose their warehouse for every transaction.
-    locking : bool
-        Lock rows that are read and then written, as READ COMMITTED needs it.
     """
 
     name: ClassVar[str] = "tpcc"
@@ -73,13 +73,13 @@ class TpccWorkload(Workload):
     )
     late_write = "UPDATE item SET i_im_id = i_im_id + 1 WHERE i_id = {number}"
 
-    def __init__(
-        self, scale: Scale, seed: int, *, roam: bool = False, locking: bool = False
-    ) -> None:
+    locking = False
+    """Whether rows that are read and then written are locked."""
+
+    def __init__(self, scale: Scale, seed: int, *, roam: bool = False) -> None:
         self.scale = scale
         self.seed = seed
         self.roam = roam
-        self.locking = locking
 
     @property
     @override
@@ -91,6 +91,13 @@ class TpccWorkload(Workload):
     def load(self, path: Path) -> None:
         """Generate and load the database."""
         load(path, self.scale, self.seed)
+
+    @override
+    def at(self, level: str) -> TpccWorkload:
+        """Lock rows that are read and then written, as READ COMMITTED needs it."""
+        found = copy(self)
+        found.locking = level == READ_COMMITTED
+        return found
 
     @override
     def client(

@@ -112,7 +112,7 @@ def test_clients_of_read_committed_lock_what_they_write(tmp_path, target):
     level = ("--level", "read committed", "--warehouses", "1", "--clients", "8")
     result = compare(tmp_path, "--targets", target, *level)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["plan"]["level"] == "READ COMMITTED"
+    assert json.loads(result.stdout)["plan"]["levels"] == ["READ COMMITTED"]
 
 
 def test_duckdb_itself_has_one_level(tmp_path):

@@ -161,6 +161,8 @@ def test_settings(engine, run):
         assert connection.autocommit
         await connection.set_isolation_level("READ COMMITTED")
         assert connection.isolation_level == "READ COMMITTED"
+        await connection.set_isolation_level("SERIALIZABLE")
+        assert connection.isolation_level == "SERIALIZABLE"
         assert connection.info.certifier
         assert (await connection.status()).sequencer
         assert await connection.checkpoint() >= 0

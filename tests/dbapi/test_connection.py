@@ -143,9 +143,11 @@ def test_autocommit_and_isolation_cannot_change_in_a_transaction(connection):
     assert connection.isolation_level == "READ COMMITTED"
     connection.isolation_level = tique.IsolationLevel.SNAPSHOT
     assert connection.isolation_level == "SNAPSHOT"
+    connection.set_isolation_level("serializable")
+    assert connection.isolation_level == "SERIALIZABLE"
 
 
-@pytest.mark.parametrize("level", ["SERIALIZABLE", "READ UNCOMMITTED", "", 7])
+@pytest.mark.parametrize("level", ["READ UNCOMMITTED", "STRICT SERIALIZABLE", "", 7])
 def test_other_isolation_levels_are_refused(engine, connection, level):
     """P10: refused, not weakened."""
     connection.commit()
@@ -265,12 +267,13 @@ def test_the_url_may_give_the_isolation_level(engine):
         ("read_committed", "READ COMMITTED"),
         ("repeatable%20read", "SNAPSHOT"),
         ("snapshot", "SNAPSHOT"),
+        ("serializable", "SERIALIZABLE"),
     ):
         with tique.connect(url + given) as connection:
             assert connection.isolation_level == level
     with tique.connect(url + "READ%20COMMITTED", isolation_level="SNAPSHOT") as found:
         assert found.isolation_level == "SNAPSHOT"
-    for wrong in ("serializable", "", "chaos"):
+    for wrong in ("read%20uncommitted", "", "chaos"):
         with pytest.raises(tique.NotSupportedError, match="isolation level"):
             tique.connect(url + wrong)
     tique.adopt(url + "snapshot", [])

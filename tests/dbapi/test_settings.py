@@ -196,7 +196,8 @@ REFUSED = {
         "SET plpgsql.variable_conflict = use_column": "not known",
         "SET tique.x = 1": "not known",
         "SET made_up = 1": "not known",
-        "SET default_transaction_isolation = serializable": "SERIALIZABLE",
+        "SET default_transaction_isolation = 'read uncommitted'": "UNCOMMITTED",
+        "SET transaction_deferrable = on": "SET TRANSACTION DEFERRABLE",
         "SELECT set_config('search_path', 'tique', false)": "schema",
         "SELECT set_config('role', 'postgres', true)": "privileges",
     },
@@ -426,6 +427,40 @@ def test_transactions_have_tiques_own_isolation(engine, connection):
     connection.execute("SET default_transaction_isolation = 'repeatable read'")
     connection.rollback()
     assert connection.isolation_level == "READ COMMITTED"
+
+
+@POSTGRESQL
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET default_transaction_isolation = serializable",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION "
+        "ISOLATION LEVEL SERIALIZABLE, DEFERRABLE",
+        "SELECT set_config('default_transaction_isolation', 'serializable', false)",
+    ],
+)
+def test_the_level_of_a_session(engine, connection, sql):
+    """P12: it is shown as PostgreSQL shows it."""
+    connection.execute(sql)
+    connection.commit()
+    assert connection.isolation_level == "SERIALIZABLE"
+    for name in ("transaction_isolation", "default_transaction_isolation"):
+        assert connection.execute(f"SHOW {name}").fetchone() == ("serializable",)
+        shown = connection.execute("SELECT current_setting(%s)", [name]).fetchone()
+        assert shown == ("serializable",)
+    connection.execute("RESET default_transaction_isolation")
+    connection.commit()
+    assert connection.isolation_level == "SNAPSHOT"
+
+
+@POSTGRESQL
+def test_deferrable_is_taken_and_changes_nothing(engine, connection):
+    """P12: what only reads has nothing to wait for."""
+    connection.execute("SET default_transaction_deferrable = on")
+    shown = connection.execute("SHOW default_transaction_deferrable").fetchone()
+    assert shown == ("on",)
+    assert hours(connection) == {0}
 
 
 @POSTGRESQL

@@ -8,6 +8,8 @@ import tique
 
 pytestmark = pytest.mark.fresh_tables
 
+SERIALIZABLE = tique.IsolationLevel.SERIALIZABLE
+
 
 @pytest.fixture
 def connection(engine):
@@ -125,9 +127,55 @@ def test_set_transaction(connection):
     connection.execute("SET TRANSACTION READ WRITE, ISOLATION LEVEL READ COMMITTED")
     connection.execute("DELETE FROM t")
     connection.rollback()
-    with pytest.raises(tique.NotSupportedError, match="SERIALIZABLE"):
-        connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    with pytest.raises(tique.NotSupportedError, match="READ UNCOMMITTED"):
+        connection.execute("BEGIN ISOLATION LEVEL READ UNCOMMITTED")
     assert not connection.in_transaction
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "BEGIN ISOLATION LEVEL SERIALIZABLE",
+        "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+        "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+        "SET TRANSACTION NOT DEFERRABLE, ISOLATION LEVEL SERIALIZABLE",
+    ],
+)
+def test_one_serializable_transaction(connection, begin):
+    """The level is that of the transaction which is begun, and of no later one."""
+    connection.execute(begin)
+    assert rows(connection) == [(1, 10), (2, 20)]
+    assert connection._execution.transaction.isolation is SERIALIZABLE
+    connection.commit()
+    assert connection.isolation_level == "SNAPSHOT"
+    assert rows(connection) == [(1, 10), (2, 20)]
+    assert connection._execution.transaction.isolation is tique.IsolationLevel.SNAPSHOT
+
+
+@pytest.mark.never(
+    ["duckdb"], raises=tique.NotSupportedError, reason="DuckDB has no AND CHAIN"
+)
+def test_a_serializable_transaction_has_one_like_it_in_its_chain(connection):
+    connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    rows(connection)
+    connection.execute("COMMIT AND CHAIN")
+    rows(connection)
+    assert connection._execution.transaction.isolation is SERIALIZABLE
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_serializable_transactions_of_a_connection(engine, ends):
+    """P12: of all kinds, in a block, of DDL, and in autocommit."""
+    connection = engine.connect(isolation_level="SERIALIZABLE", transactional_ddl=True)
+    transaction = connection._execution
+    connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    assert transaction.transaction.isolation is SERIALIZABLE
+    getattr(connection, ends)()
+    with connection.transaction():
+        connection.execute("SELECT 1")
+        assert transaction.transaction.isolation is SERIALIZABLE
+    connection.autocommit = True
+    assert connection.isolation_level == "SERIALIZABLE"
 
 
 def test_the_level_of_one_transaction(engine, connection):

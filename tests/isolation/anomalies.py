@@ -6,10 +6,20 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique import IsolationLevel
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEVELS = ("SNAPSHOT", "READ COMMITTED")
+LEVELS = tuple(level.value for level in IsolationLevel)
+
+_LEVELS = {
+    "any": LEVELS,
+    "one snapshot": ("SNAPSHOT", "SERIALIZABLE"),
+    "weaker": ("SNAPSHOT", "READ COMMITTED"),
+    **{level: (level,) for level in LEVELS},
+}
+"""Words for levels in the file."""
 
 _PREVENTED, _OCCURRING = "must not occur", "occurs"
 _BY_ROW = f"{_PREVENTED}, where conflicts are by row"
@@ -31,8 +41,7 @@ def _sections() -> Iterator[tuple[str, Anomaly]]:
             section = line
         elif line and not line.startswith("#"):
             name, levels, history = _COLUMNS.split(line)
-            for level in LEVELS if levels == "any" else (levels,):
-                assert level in LEVELS, line
+            for level in _LEVELS[levels]:
                 yield section, Anomaly(name, level, history)
 
 

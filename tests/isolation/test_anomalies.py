@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 import tique
-from tests.isolation.anomalies import OCCURRING, PREVENTED, PREVENTED_BY_ROW
+from tests.isolation.anomalies import LEVELS, OCCURRING, PREVENTED, PREVENTED_BY_ROW
 from tests.isolation.histories import fill, play
 from tests.plugins.engine import ENGINES, label
 
@@ -83,10 +83,15 @@ def test_every_anomaly_has_its_levels():
         for anomalies in (PREVENTED, OCCURRING)
     )
     assert not prevented & occurring
-    told = {name.partition(" ")[0] for name, _ in prevented | occurring}
-    assert told == NAMES
+    for level in LEVELS:
+        told = {
+            name.partition(" ")[0] for name, at in prevented | occurring if at == level
+        }
+        assert told == NAMES
+    assert not {name for name, at in occurring if at == "SERIALIZABLE"}
 
 
-def test_serializable_is_refused_not_weakened(connect):
-    with pytest.raises(tique.NotSupportedError, match="SERIALIZABLE"):
-        connect("SERIALIZABLE")
+def test_another_level_is_refused_not_made_stronger_or_weaker(connect):
+    """P10."""
+    with pytest.raises(tique.NotSupportedError, match="READ UNCOMMITTED"):
+        connect("READ UNCOMMITTED")

@@ -161,7 +161,7 @@ ODD = {
     "standard_conforming_strings": ("off", "on"),
     "DateStyle": ("German", "ISO"),
     "client_encoding": ("LATIN1", "UTF8"),
-    "default_transaction_isolation": ("serializable", "read\\ committed"),
+    "default_transaction_isolation": ("read uncommitted", "read\\ committed"),
     "backslash_quote": ("on", "off"),
 }
 """A role's values, and those that the URL gives in their place."""

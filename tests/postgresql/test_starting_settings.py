@@ -93,8 +93,10 @@ def monkey(monkeypatch, tmp_path):
 class TestWays:
     """Each way in which a session is given a setting."""
 
-    def test_serializable_is_refused(self, login, monkey, how):
-        url = give(how, login, monkey, "default_transaction_isolation", "serializable")
+    def test_read_uncommitted_is_refused(self, login, monkey, how):
+        """P10, P12: PostgreSQL reads as under READ COMMITTED there, which it calls other."""
+        level = "read uncommitted"
+        url = give(how, login, monkey, "default_transaction_isolation", level)
         with pytest.raises(
             tique.NotSupportedError, match="default_transaction_isolation"
         ):
@@ -106,6 +108,7 @@ class TestWays:
         for level, name in (
             ("read committed", "READ COMMITTED"),
             ("repeatable read", "SNAPSHOT"),
+            ("serializable", "SERIALIZABLE"),
         ):
             url = give(how, login, monkey, "default_transaction_isolation", level)
             with tique.connect(url) as connection:

@@ -104,7 +104,7 @@ def test_reflection(run):
 
 def test_isolation_levels(run):
     async def work(alchemy):
-        for level in ("SNAPSHOT", "READ COMMITTED", "AUTOCOMMIT"):
+        for level in ("SNAPSHOT", "READ COMMITTED", "SERIALIZABLE", "AUTOCOMMIT"):
             options = alchemy.execution_options(isolation_level=level)
             async with options.connect() as connection:
                 assert await connection.get_isolation_level() == level

@@ -182,7 +182,10 @@ def test_words_of_an_engine_are_names(alchemy):
         assert connection.execute(table.select()).one()._mapping == values
 
 
-@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED", "AUTOCOMMIT"])
+LEVELS = ["SNAPSHOT", "READ COMMITTED", "SERIALIZABLE", "AUTOCOMMIT"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_isolation_levels(alchemy, level):
     seen = []
     with (
@@ -199,9 +202,31 @@ def test_isolation_levels(alchemy, level):
             reader.execute(OWNER.insert(), {"name": "last"})
             reader.rollback()
             assert writer.scalar(count) == 3
-    assert seen == ([0, 0] if level == "SNAPSHOT" else [0, 1])
+    assert seen == ([0, 0] if level in ("SNAPSHOT", "SERIALIZABLE") else [0, 1])
     with alchemy.connect() as connection:
         assert connection.get_isolation_level() == "SNAPSHOT"
+        driver = connection.connection.dbapi_connection
+        assert {*connection.dialect.get_isolation_level_values(driver)} == {*LEVELS}
+
+
+@pytest.mark.parametrize("level", ["READ UNCOMMITTED", "STRICT", ""])
+def test_other_levels_are_refused(engine, level):
+    """P10."""
+    made = sa.create_engine(url_of(engine), isolation_level=level)
+    with pytest.raises(exc.ArgumentError, match="isolation_level"):
+        made.connect()
+    made.dispose()
+
+
+def test_a_pool_of_serializable_connections(engine):
+    """Each of its connections has the level, also after one was given back with another."""
+    made = sa.create_engine(url_of(engine), isolation_level="SERIALIZABLE", pool_size=1)
+    for level in ("SERIALIZABLE", "READ COMMITTED", "AUTOCOMMIT"):
+        with made.connect().execution_options(isolation_level=level) as connection:
+            assert connection.get_isolation_level() == level
+        with made.connect() as connection:
+            assert connection.get_isolation_level() == "SERIALIZABLE"
+    made.dispose()
 
 
 def test_as_of(engine):
@@ -257,7 +282,7 @@ def test_read_only_and_deferrable(alchemy):
         with alchemy.connect() as connection:
             driver = connection.connection.dbapi_connection
             assert not dialect.get_readonly(driver)
-            # It concerns SERIALIZABLE alone.
+            # What only reads has nothing to wait for.
             assert not dialect.get_deferrable(driver)
             connection.execute(insert)
             connection.rollback()

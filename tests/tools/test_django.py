@@ -25,7 +25,7 @@ def test_a_project(postgresql_cluster):
     empty(postgresql_cluster.socket_url)
     done = run("-m", "tests.tools.django_project", postgresql_cluster.socket_url)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Ran 12 tests" in done.stderr
+    assert "Ran 13 tests" in done.stderr
 
 
 def test_what_is_psycopgs_is_refused():

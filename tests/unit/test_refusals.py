@@ -170,8 +170,8 @@ def test_wrong_options(engine):
         engine.connect(certifier="magic")
     with pytest.raises(tique.InterfaceError, match="paramstyle"):
         engine.connect(paramstyle="numeric")
-    with pytest.raises(tique.NotSupportedError, match="SERIALIZABLE"):
-        engine.connect(isolation_level="SERIALIZABLE")
+    with pytest.raises(tique.NotSupportedError, match="READ UNCOMMITTED"):
+        engine.connect(isolation_level="READ UNCOMMITTED")
     with pytest.raises(tique.Error, match="nope"):
         tique.connect(engine.url + "?nope=1")
     assert engine.connect().execute("SELECT 1").fetchone() == (1,)

@@ -23,7 +23,8 @@ another's row lock, is wanted by them: in a turn at it the row is *reserved* in 
 
 A SERIALIZABLE transaction loses as well by what it only saw, and a long one again and again. From
 its second loss in a row on it takes a place at the tables that it saw or wrote, as wholes:
-in its turn no other contender commits to these.
+in its turn no other contender commits to these. One that was about to when the turn began may
+be in its way once more. So the turn is kept then: those that wait for its end would be, otherwise.
 
 A place says which columns its contender looks at. An update that can be computed again
 (:mod:`tique.commit.mergeable`) and changes none of them need not wait.
@@ -92,6 +93,8 @@ PATIENCE = 5.0
 _MOST_CLAIMS = 64
 """Of a larger write set only so many keys are reserved."""
 _MOST_WITH_PRIORITY = 4096
+_MOST_IN_A_TURN = 4
+"""After so many losses in a row a turn at tables ends: they have another reason."""
 _CONTESTED = 1.0
 """For so many seconds after a commit was lost, or a turn waited for, a key is contested."""
 _MOST_CONTESTED = 1024
@@ -439,6 +442,8 @@ class Contender:
         """
         had_turn = self._place is not None and self._place.over is not None
         losses = self._losses + 1
+        if self._keeps_tables(losses):
+            return
         self.end(transaction)
         self._losses = losses
         now = time.monotonic()
@@ -463,6 +468,21 @@ class Contender:
             looked_at |= dict.fromkeys([*groups[:most], *tables])
             self._has_tables = bool(tables)
             self._place = self.turns.take(looked_at, lasting)
+
+    def _keeps_tables(self, losses: int) -> bool:
+        """Go on with a turn at tables in which a commit was lost, so many in a row."""
+        place = self._place
+        if (
+            not self._has_tables
+            or place is None
+            or place.gone.is_set()
+            or losses > _MOST_IN_A_TURN
+        ):
+            return False
+        self._losses = losses
+        self.turns.extend(place, 0.0)
+        self._expected = time.monotonic() + place.lasting
+        return True
 
     def wait(self) -> None:
         """Wait for the turn that :meth:`lose` asked for; at most ``PATIENCE`` seconds."""

@@ -37,12 +37,13 @@ Only the leader of a group commit calls this, with every earlier commit publishe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique._translation import concerning
 from tique.commit.certification import differing
-from tique.store.rows import merged
+from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.predicates import Predicate, SeenPredicate
 from tique.writes.seen import is_same_row
 from tique_backends.changes import seen_changes
@@ -51,7 +52,7 @@ from tique_backends.records import MISSING
 from tique_rewriter.plans.plan import Comparison, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tique.commit.batch_rows import BatchRows
     from tique.store.catalog import ManagedCatalog
@@ -64,6 +65,11 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
+
+
+_KEYS_PER_QUERY = 200
+_MANY = 100
+"""From so many changed keys on those of a predicate are looked up in an index."""
 
 
 class BehindBatchError(Exception):
@@ -162,6 +168,54 @@ class Validation:
                 return found
             passed = now
 
+    @property
+    def has_batch(self) -> bool:
+        """Whether there are tickets before in the batch."""
+        return bool(self._batch)
+
+    def first_changes(
+        self, transaction: Committing, session: Session
+    ) -> set[int] | None:
+        """The commits that were the first to change each of the rows that were seen.
+
+        Of published ones their timestamps; a change that was taken back later counts.
+        None: memory does not know them.
+        """
+        seen, sts = transaction.seen, transaction.sts
+        found: list[int | None] = []
+        tables = {}
+        for number, table in seen.definitions.items():
+            if not self._is_defined(table, sts) or not self._is_known(table):
+                return None
+            if self._versions(table).last_cts > sts:
+                tables[number] = table
+        for number, key in seen.own:
+            if number in tables:
+                found.append(self._first(tables[number], key, sts, lambda _: True))
+        for (number, key), (row, columns) in seen.rows.items():
+            if number in tables:
+                is_other = partial(_is_other, row, columns)
+                found.append(self._first(tables[number], key, sts, is_other))
+        for predicate in seen.predicates:
+            table = predicate.table
+            if table.id in tables:
+                rows = _Rows(table, predicate)
+                keys = rows.matching(self._versions(table).changed_since(sts))
+                for key, old in self._old_rows(table, keys, rows.columns, sts, session):
+                    found.append(
+                        self._first(table, key, sts, partial(rows.differ, old))
+                    )
+        # Last: what a fold has dropped since the look was not seen by it.
+        if any(self._is_passed(table, sts) for table in tables.values()):
+            return None
+        return {cts for cts in found if cts is not None}
+
+    def _first(
+        self, table: Table, key: Key, sts: int, is_other: Callable[[Row | None], bool]
+    ) -> int | None:
+        later = self._versions(table).later(key, sts)
+        return next((cts for cts, row, _ in later if is_other(row)), None)
+
     def _is_passed(self, table: Table, sts: int) -> bool:
         versions = self._catalog.find_versions(table.id)
         return versions is not None and versions.folded_until > sts
@@ -182,30 +236,76 @@ class Validation:
                 found = self._own_change(tables[number], key, sts)
                 if found is not None:
                     return found
-        last_commits = {
+        return self._changed_row(seen, sts, tables, passed, session) or (
+            self._changed_predicate(seen, sts, tables, passed, session)
+        )
+
+    def _changed_row(
+        self,
+        seen: Seen,
+        sts: int,
+        tables: Mapping[int, Table],
+        passed: Collection[int],
+        session: Session,
+    ) -> Change | None:
+        known = {
             number: (self._versions(table).last_commit, self._batch.keys(table))
             for number, table in tables.items()
             if number not in passed and self._is_known(table)
         }
+        asked: dict[int, list[Key]] = {}
         for (number, key), (row, columns) in seen.rows.items():
-            if number in last_commits:
-                last_commit, written = last_commits[number]
+            if number in known:
+                last_commit, written = known[number]
                 if last_commit(key) <= sts and key not in written:
                     # As most rows are.
                     continue
-            if number in tables:
-                table = tables[number]
+            if number not in tables:
+                continue
+            table = tables[number]
+            if self._is_known(table):
                 found = self._row_change(table, key, row, columns, sts, session)
                 if found is not None:
                     return found
+            elif number in passed:
+                return Change(table, self._winner(table), key=key)
+            else:
+                asked.setdefault(number, []).append(key)
+        for number, keys in asked.items():
+            found = self._asked_row(tables[number], keys, seen, sts, session)
+            if found is not None:
+                return found
+        return None
+
+    def _changed_predicate(
+        self,
+        seen: Seen,
+        sts: int,
+        tables: Mapping[int, Table],
+        passed: Collection[int],
+        session: Session,
+    ) -> Change | None:
+        changed: dict[int, set[Key]] = {}
         for predicate in seen.predicates:
             table = predicate.table
-            if table.id in tables:
-                if table.id in passed:
-                    return Change(table, self._winner(table), predicate)
-                found = self._predicate_change(table, predicate, sts, session)
-                if found is not None:
-                    return found
+            if table.id not in tables:
+                continue
+            if table.id in passed:
+                return Change(table, self._winner(table), predicate)
+            if not self._is_known(table):
+                found = self._asked(table, predicate, sts, session)
+            else:
+                versions = self._versions(table)
+                if table.id not in changed:
+                    changed[table.id] = versions.changed_since(sts)
+                rows = _Rows(table, predicate)
+                keys = {
+                    *rows.among(changed[table.id], versions),
+                    *rows.matching(self._batch.keys(table)),
+                }
+                found = self._predicate_change(table, rows, keys, sts, session)
+            if found is not None:
+                return found
         return None
 
     def _is_defined(self, table: Table, sts: int) -> bool:
@@ -258,18 +358,15 @@ class Validation:
         sts: int,
         session: Session,
     ) -> Change | None:
-        if not self._is_known(table):
-            conditions = [
-                Comparison(i, "=", Literal(value))
-                for i, value in zip(table.primary_key, key, strict=True)
-            ]
-            looked_at = frozenset(columns).union(table.primary_key)
-            of_key = SeenPredicate(Predicate(table, conditions), (), looked_at)
-            return self._asked(table, of_key, sts, session)
         versions, batch = self._versions(table), self._batch
         states = []
         if versions.last_commit(key) > sts or versions.judges_since > sts:
-            states.append(self._newest(table, key, columns, session))
+            newest = versions.newest(key)
+            if newest is None or versions.folded_until > sts:
+                states.append(self._newest(table, key, columns, session))
+            else:
+                # A gap in it is no change.
+                states.append(newest[1])
         if batch.has(table, key):
             states.append(batch.newest(table, key))
         for new in states:
@@ -285,34 +382,54 @@ class Validation:
         newest = self._versions(table).newest(key)
         if newest is not None and (newest[1] is None or MISSING not in newest[1]):
             return newest[1]
-        stored = session.read_row(table, key, sorted({*columns, *table.primary_key}))
+        stored = session.read_row(table, key, columns_to_read(table, sorted(columns)))
         if newest is None or newest[1] is None or stored is None:
             return stored
         return merged(newest[1], stored)
 
-    def _predicate_change(
-        self, table: Table, predicate: SeenPredicate, sts: int, session: Session
+    def _asked_row(
+        self, table: Table, keys: Sequence[Key], seen: Seen, sts: int, session: Session
     ) -> Change | None:
-        if not self._is_known(table):
-            return self._asked(table, predicate, sts, session)
+        """The engine's answer about rows by their keys: which have versions, and what these are."""
+        if self._batch.writes_to(table):
+            raise BehindBatchError
+        self._versions(table).drain(session)
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            part = keys[start : start + _KEYS_PER_QUERY]
+            sql = self._forms.conflicts(table, table.primary_key, len(part))
+            given = [value for key in part for value in (*key, sts)]
+            for number, winner in session.execute(sql, given).fetch_all():
+                key = part[number]
+                conditions = [
+                    Comparison(i, "=", Literal(value))
+                    for i, value in zip(table.primary_key, key, strict=True)
+                ]
+                _, columns = seen.rows[table.id, key]
+                looked_at = columns.union(table.primary_key)
+                of_key = SeenPredicate(Predicate(table, conditions), (), looked_at)
+                if self._asked(table, of_key, sts, session) is not None:
+                    return Change(table, winner, key=key)
+        return None
+
+    def _predicate_change(
+        self,
+        table: Table,
+        rows: _Rows,
+        keys: Iterable[Key],
+        sts: int,
+        session: Session,
+    ) -> Change | None:
         versions, batch = self._versions(table), self._batch
-        rows = _Rows(table, predicate)
-        keys = [
-            key
-            for key in {*versions.changed_since(sts), *batch.keys(table)}
-            if rows.may_have(key)
-        ]
         for key, old in self._old_rows(table, keys, rows.columns, sts, session):
             newest = versions.newest(key)
-            published = old if newest is None else newest[1]
-            for new in (published, batch.newest(table, key)):
+            states = [old if newest is None else newest[1]]
+            if batch.has(table, key):
+                states.append(batch.newest(table, key))
+            for new in states:
                 if rows.differ(old, new):
+                    names = differing(table, new, old)
                     winner = self._winner(table, key)
-                    return Change(
-                        table, winner, predicate, key, differing(table, new, old)
-                    )
-                if not batch.has(table, key):
-                    break
+                    return Change(table, winner, rows.seen, key, names)
         return None
 
     def _old_rows(
@@ -325,7 +442,7 @@ class Validation:
     ) -> Iterable[tuple[Key, Row | None]]:
         """Rows of a snapshot, with these columns."""
         versions = self._versions(table)
-        needed = sorted({*columns, *table.primary_key})
+        needed = columns_to_read(table, sorted(columns))
         found: dict[Key, Row | None] = {}
         wanted: list[Key] = []
         for key in keys:
@@ -344,9 +461,8 @@ class Validation:
             stored_rows = session.read_rows(table, wanted, needed)
             for key in wanted:
                 row, stored = found[key], stored_rows.get(key)
-                found[key] = (
-                    stored if row is None or stored is None else merged(row, stored)
-                )
+                if stored is not None:
+                    found[key] = stored if row is None else merged(row, stored)
         return found.items()
 
     def _asked(
@@ -368,20 +484,35 @@ class Validation:
         return None
 
 
+def _is_other(seen: Row | None, columns: Collection[int], new: Row | None) -> bool:
+    return not is_same_row(new, seen, columns)
+
+
 class _Rows:
     """Tells rows that satisfy a predicate, as far as the driver can say."""
 
     def __init__(self, table: Table, seen: SeenPredicate) -> None:
-        self._seen = seen
-        positions, values = seen.group(table.primary_key)
-        places = [table.primary_key.index(i) for i in positions]
-        self._bound = list(zip(places, values, strict=True))
+        self.seen = seen
         everything = range(len(table.columns))
         self.columns = everything if seen.columns is None else seen.columns
+        self._table = table
+        bound = dict(zip(*seen.group(table.primary_key), strict=True))
+        self._positions = tuple([i for i in table.primary_key if i in bound])
+        self._values = tuple([bound[i] for i in self._positions])
+        self._places = [table.primary_key.index(i) for i in self._positions]
 
-    def may_have(self, key: Key) -> bool:
-        """Whether a row with the key can satisfy it."""
-        return all(key[place] == value for place, value in self._bound)
+    def among(self, changed: set[Key], versions: TableVersions) -> Iterable[Key]:
+        """Those keys of versions that a row which satisfies it can have."""
+        if self._places and len(changed) > _MANY:
+            return changed.intersection(
+                versions.matching(self._positions, self._values)
+            )
+        return self.matching(changed)
+
+    def matching(self, keys: Iterable[Key]) -> Iterable[Key]:
+        """Those of some keys that a row which satisfies it can have."""
+        values = list(self._values)
+        return [key for key in keys if [key[place] for place in self._places] == values]
 
     def differ(self, old: Row | None, new: Row | None) -> bool:
         """Whether a row that satisfies it came, went, or has changed."""
@@ -392,5 +523,7 @@ class _Rows:
         return self._has(old) or self._has(new)
 
     def _has(self, row: Row | None) -> bool:
-        predicate, parameters, _ = self._seen
-        return row is not None and predicate.is_true(row, parameters)
+        predicate, parameters, _ = self.seen
+        return row is not None and (
+            lacks(row, predicate.columns) or predicate.is_true(row, parameters)
+        )

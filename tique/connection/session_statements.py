@@ -57,11 +57,6 @@ if TYPE_CHECKING:
     from tique.query.transaction.ddl_transaction import DDLTransaction
     from tique_rewriter.plans.plan import Operand
 
-_LEVELS = {
-    IsolationLevel.READ_COMMITTED: "read committed",
-    IsolationLevel.SNAPSHOT: "repeatable read",
-    IsolationLevel.SERIALIZABLE: "serializable",
-}
 _ON = frozenset({"on", "true", "yes", "1"})
 _OFF = frozenset({"off", "false", "no", "0"})
 _MOST_PREPARED = 10_000
@@ -333,8 +328,8 @@ class SessionStatements:
         else:
             level, is_read_only = transaction.isolation, transaction.read_only
         return {
-            ISOLATION: _LEVELS[level],
-            DEFAULT_ISOLATION: _LEVELS[controls.always_isolation],
+            ISOLATION: level.shown,
+            DEFAULT_ISOLATION: controls.always_isolation.shown,
             READ_ONLY: "on" if is_read_only else "off",
             DEFAULT_READ_ONLY: "on" if controls.is_always_read_only else "off",
             **{name: _duration(s) for name, s in execution.deadlines.shown().items()},

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import PoolProxiedConnection
 
 AUTOCOMMIT = "AUTOCOMMIT"
-_LEVELS = ("SNAPSHOT", "READ COMMITTED")
-_SYNONYMS = {"REPEATABLE READ": "SNAPSHOT"}
-"""PostgreSQL's names of levels, which applications have that come from there."""
 _LOST = ("08", "57P")
 """Classes of SQLSTATEs after which a connection is of no use."""
 
 
 def _level(name: str) -> Any:
-    folded = name.replace("_", " ")
-    return _SYNONYMS.get(folded, folded)
+    """A level by its own name; what is none is left to SQLAlchemy."""
+    try:
+        return tique.IsolationLevel.parse(name).value
+    except tique.NotSupportedError:
+        return name
 
 
 class AsOf(ConnectionCharacteristic):
@@ -101,7 +101,8 @@ class TiqueDriver(DefaultDialect):
         self, dbapi_conn: DBAPIConnection
     ) -> list[IsolationLevel]:
         """The levels of tique, and its autocommit."""
-        return [*_LEVELS, AUTOCOMMIT]  # type: ignore[list-item]
+        own = [level.value for level in tique.IsolationLevel]
+        return [*own, AUTOCOMMIT]  # type: ignore[list-item]
 
     def _assert_and_set_isolation_level(
         self, dbapi_conn: DBAPIConnection, level: IsolationLevel

@@ -172,7 +172,7 @@ class PostgreSQLDialect(TiqueDriver, PGDialect):
         return bool(connection.read_only)
 
     def set_deferrable(self, connection: DBAPIConnection, value: bool) -> None:
-        """Nothing: DEFERRABLE concerns SERIALIZABLE alone."""
+        """Nothing: what only reads is never aborted, so it waits for nothing."""
 
     def get_deferrable(self, connection: DBAPIConnection) -> bool:
         """No transaction is."""

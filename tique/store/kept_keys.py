@@ -37,17 +37,11 @@ class KeptKeys:
         self._commits: tuple[dict[Key, int], ...] = tuple(
             {} for _ in (table.primary_key, *table.unique)
         )
-
-    def __bool__(self) -> bool:
-        """Whether the key of any row is here; asked for each that is certified."""
-        return bool(self._commits[0])
-
-    def last_commit(self, key: Key) -> int:
-        """The cts of the newest folded version of a row, if it is later than ``since``; or 0."""
-        return self._commits[0].get(key, 0)
+        self.rows = self._commits[0]
+        """The cts of the newest folded version of each row that is later than ``since``."""
 
     def last_unique_commit(self, constraint: int, values: Key) -> int:
-        """The same of values of a UNIQUE key."""
+        """The cts of the newest folded version with values of a UNIQUE key; or 0."""
         return self._commits[constraint + 1].get(values, 0)
 
     def lose(self, until: int) -> None:

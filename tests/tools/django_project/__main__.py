@@ -27,8 +27,16 @@ def configure(url, **changes):
         "OPTIONS": {**options, "isolation_level": IsolationLevel.REPEATABLE_READ},
         "TEST": {"MIRROR": "default"},
     }
+    serializable = {
+        **snapshot,
+        "OPTIONS": {**options, "isolation_level": IsolationLevel.SERIALIZABLE},
+    }
     settings.configure(
-        DATABASES={"default": database, "snapshot": snapshot},
+        DATABASES={
+            "default": database,
+            "snapshot": snapshot,
+            "serializable": serializable,
+        },
         INSTALLED_APPS=[
             "django.contrib.contenttypes",
             "django.contrib.auth",

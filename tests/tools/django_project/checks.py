@@ -107,7 +107,7 @@ class Rows(TestCase):
 class Commits(TransactionTestCase):
     """Each in transactions of its own, after which the tables are emptied."""
 
-    databases = ("default", "snapshot")
+    databases = ("default", "snapshot", "serializable")
 
     def test_numbers_begin_again(self):
         call_command("flush", interactive=False, verbosity=0)
@@ -135,6 +135,21 @@ class Commits(TransactionTestCase):
         self.assertIsInstance(caught.exception.__cause__, tique.SerializationError)
         with transaction.atomic(), self.assertRaises(RuntimeError):
             retrying(work)
+
+    def test_write_skew_is_tried_again(self):
+        owner = Owner.objects.create(name="hot")
+        seen = []
+
+        def work():
+            seen.append(Account.objects.using("serializable").count())
+            if len(seen) == 1:
+                Account.objects.create(owner=owner)
+            found = Owner.objects.using("serializable").filter(pk=owner.pk)
+            found.update(note=f"{seen[-1]} accounts")
+
+        retrying(work, using="serializable")
+        self.assertEqual(seen, [0, 1])
+        self.assertEqual(Owner.objects.get().note, "1 accounts")
 
     def test_no_update_is_lost(self):
         owner = Owner.objects.create(name="hot")

@@ -71,19 +71,12 @@ class KeyedRows(ABC):
         """Read rows again: those are of another snapshot."""
         self._read.clear()
 
-    @abstractmethod
     def row(
-        self, table: Table, key: Key, needed: Sequence[int] | None = None
-    ) -> Row | None:
-        """As :meth:`unseen_row`; the application learns of these columns."""
-
-    def unseen_row(
         self, table: Table, key: Key, needed: Sequence[int] | None = None
     ) -> Row | None:
         """Return the row that this transaction sees under a primary key.
 
-        Columns other than ``needed`` (all by default) may be ``MISSING`` in it. It is
-        certified by what the transaction writes, or the caller notes that it was seen.
+        Columns other than ``needed`` (all by default) may be ``MISSING`` in it.
         """
         needed = self.needed_to_change(needed)
         read = columns_to_read(table, needed)

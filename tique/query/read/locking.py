@@ -2,8 +2,8 @@
 
 The query is run first, for the keys: then they are locked, in ascending order. A row that
 was committed meanwhile, since the snapshot, is a conflict under SNAPSHOT, at once; under
-READ COMMITTED the query is run again on a new snapshot, until no row that it gives
-was committed since. The locks say that none will be (:mod:`tique.commit.locks`): they are
+READ COMMITTED, and by the protocol that locks (:mod:`tique.commit.protocols.locking`), the query is run
+again on a new snapshot, until no row that it gives was committed since. The locks say that none will be (:mod:`tique.commit.locks`): they are
 kept while it is run again, so that a row that many wait for is not lined up for twice.
 
 The rows of a query by key come from memory where a query without the clause has them
@@ -28,7 +28,7 @@ from tique_rewriter.local.kernel import NotLocal, coercer
 from tique_rewriter.plans.plan import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique.commit.lock_keys import LockKey
     from tique.query.transaction.transaction import Transaction
@@ -92,6 +92,7 @@ class LockingSelectStatement(Statement):
         """The result, whose rows are locked; values as they can be written, if kept."""
         expect_lockable(transaction)
         before = frozenset(transaction.locks.of(transaction.txid))
+        noted = transaction.seen_before()
         while True:
             columns, rows = self._attempt(transaction, parameters, before, keeps=keeps)
             keys = {key for _, locked in rows for key in locked}
@@ -101,9 +102,9 @@ class LockingSelectStatement(Statement):
             conflict = newer_commit(transaction, seen)
             if conflict is None:
                 break
-            if transaction.has_one_snapshot:
+            if not transaction.locks_rows:
                 raise serialization_error(conflict)
-            transaction.refresh()
+            transaction.advance(noted)
         # A key that an earlier look at the rows gave may be among them no more.
         self._release(transaction, before | keys)
         transaction.has_locked = True
@@ -146,7 +147,9 @@ class LockingSelectStatement(Statement):
                 raise errors.DataError("LIMIT takes a number that is not negative")
         most = None if limit is None else limit + transaction.locks.count + _MORE
         while True:
-            columns, rows = self._ask(transaction, parameters, most, keeps=keeps)
+            # Rows that were left out are none that the application has seen.
+            with transaction.unnoted():
+                columns, rows = self._ask(transaction, parameters, most, keeps=keeps)
             taken: list[tuple[Row, list[LockKey]]] = []
             for row, keys in rows:
                 if limit is not None and len(taken) >= limit:
@@ -154,8 +157,17 @@ class LockingSelectStatement(Statement):
                 if self._take_all(transaction, keys):
                     taken.append((row, keys))
             if most is None or len(rows) < most or len(taken) == limit:
+                for _, keys in taken:
+                    self._see(transaction, keys)
                 return columns, taken
             most *= 4
+
+    def _see(self, transaction: Transaction, keys: Iterable[LockKey]) -> None:
+        """Note rows that were locked: a savepoint may give the lock back."""
+        tables = {table.id: table for table in self._tables}
+        if transaction.has_one_snapshot:
+            for number, key in keys:
+                transaction.seen.own_row(tables[number], key)
 
     def _take_all(self, transaction: Transaction, keys: Sequence[LockKey]) -> bool:
         """Lock all keys of a row at once, or none."""

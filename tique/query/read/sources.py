@@ -412,7 +412,7 @@ class Source:
         """Fill the gaps that the statement would see."""
         for key, row in replaced.items():
             if row is not None and lacks(row, self._columns):
-                replaced[key] = transaction.unseen_row(self.table, key, self._columns)
+                replaced[key] = transaction.row(self.table, key, self._columns)
 
     def _overlay(
         self,

@@ -14,6 +14,13 @@ class IsolationLevel(Enum):
     SNAPSHOT = "SNAPSHOT"
     SERIALIZABLE = "SERIALIZABLE"
 
+    @property
+    def shown(self) -> str:
+        """PostgreSQL's name of it, as SHOW has it."""
+        return (
+            "repeatable read" if self is IsolationLevel.SNAPSHOT else self.value.lower()
+        )
+
     @classmethod
     def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
         """Return the level of that name; REPEATABLE READ is a synonym of SNAPSHOT.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,7 @@ from tique_rewriter.plans.text import Moment
 from tique_rewriter.scope.moments import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tique.commit.certification import Certifier
     from tique.commit.lock_keys import LockKey
     from tique.commit.locks import Locks
+    from tique.commit.protocols.optimistic import Optimistic
     from tique.commit.turns import Contender
     from tique.history.moments import Point
     from tique.query.read.forms import Choice
@@ -84,6 +85,7 @@ class _StatementScope:
     def __enter__(self) -> None:
         transaction = self._transaction
         transaction.refresh()
+        transaction._unseen.clear()
         self._before = transaction.sequence
         transaction.sequence += 2
 
@@ -94,6 +96,8 @@ class _StatementScope:
         traceback: TracebackType | None,
     ) -> None:
         transaction = self._transaction
+        if kind is not None:
+            transaction.note_failure()
         try:
             if kind is not None and transaction.goes_on():
                 # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
@@ -127,8 +131,9 @@ class Transaction(KeyedRows):
         The connection's engine session, which holds the staging tables.
     isolation
         The isolation level.
-    locks, certifier
-        The database's row locks, and what finds a newer commit of a key.
+    locks, certifier, protocol
+        The database's row locks, what finds a newer commit of a key, and what keeps
+        SERIALIZABLE transactions apart.
     read_only
         Whether writes are refused.
     merges
@@ -188,6 +193,7 @@ class Transaction(KeyedRows):
         *,
         locks: Locks,
         certifier: Certifier,
+        protocol: Optimistic,
         uncommitted: UncommittedFold,
         read_only: bool = False,
         merges: bool = True,
@@ -203,9 +209,9 @@ class Transaction(KeyedRows):
         self.isolation = isolation
         self.is_validated = isolation is _SERIALIZABLE
         """Whether what it has seen must be so still when it is committed."""
-        if not self.is_validated:
-            # Called for every row: statements say what the application learns of.
-            self.row = self.unseen_row  # type: ignore[method-assign]
+        is_locking = self.is_validated and protocol.locks
+        self.locks_rows = isolation is _READ_COMMITTED or is_locking
+        """Whether its statements lock the rows that they write."""
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
@@ -223,9 +229,10 @@ class Transaction(KeyedRows):
         self.sequence = 0
         self.visible_sequence = 0
         """The last sequence number that a statement's own reads may see."""
-        self.merges = merges
+        self.merges = merges and not is_locking
         self.locks = locks
         self.certifier = certifier
+        self.protocol = protocol
         self.uncommitted = uncommitted
         self.lock_timeout: float | None = None
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
@@ -233,6 +240,8 @@ class Transaction(KeyedRows):
         """Whether it has decided something by rows that it has locked."""
         self.contender = contender
         self.seen = Seen()
+        self._unseen: list[tuple[Table, Key, Row | None, frozenset[int]]] = []
+        """Rows of the current statement that are certified if it succeeds."""
         self.met: set[LockKey] = set()
         """Rows that have the keys of rows that the current statement was to insert."""
         self.looked_at: set[LockKey] = set()
@@ -368,6 +377,27 @@ class Transaction(KeyedRows):
                 self.sts = self.timeline.refresh(self.txid, keeps=keeps)
                 self._forget_rows()
             self._is_first_statement = False
+
+    def seen_before(self) -> Seen:
+        """What the application has seen before a statement that begins (:meth:`advance`)."""
+        return self.seen.copy() if self.is_validated else self.seen
+
+    def advance(self, seen: Seen) -> None:
+        """Take a newer snapshot for a statement that others overtook, and that is run again.
+
+        The application has seen nothing of this run.
+
+        Raises
+        ------
+        SerializationError
+            What it had seen before is not so there.
+        """
+        if self.has_one_snapshot:
+            self.seen = seen.copy()
+            self._unseen.clear()
+            self.protocol.advance(self)
+        else:
+            self.refresh()
 
     def renew(self) -> bool:
         """Take a new snapshot if nothing was read or written; whether that is so."""
@@ -536,14 +566,34 @@ class Transaction(KeyedRows):
             )
         return versions if self.held is None else self.held.versions(table, versions)
 
-    @override
-    def row(
-        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    def row_to_change(
+        self, table: Table, key: Key, needed: Sequence[int] | None
     ) -> Row | None:
-        found = self.unseen_row(table, key, needed)
-        columns = range(len(table.columns)) if needed is None else needed
-        self.see_row(table, key, found, frozenset(columns))
+        """As :meth:`row`, of a row that the statement writes, or says that it was seen.
+
+        If it is written, its certification says whether it was changed; if the statement
+        fails, the application has seen it.
+        """
+        found = self.row(table, key, needed)
+        if self.is_validated:
+            columns = range(len(table.columns)) if needed is None else needed
+            self._unseen.append((table, key, found, frozenset(columns)))
         return found
+
+    def note_failure(self) -> None:
+        """Note what a statement has shown by its failure."""
+        for noted in self._unseen:
+            self.see_row(*noted)
+        self._unseen.clear()
+
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Run a query of which the application does not learn what it has not found."""
+        seen, self.seen = self.seen, Seen()
+        try:
+            yield
+        finally:
+            self.seen = seen
 
     @override
     def prepare_scan(

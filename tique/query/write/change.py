@@ -165,7 +165,7 @@ class ChangeStatement(WritingStatement):
                     versions = transaction.versions(self._table)
                     if not versions.changed_columns.issuperset(self._needed):
                         versions.changed_columns |= frozenset(self._needed)
-                row = transaction.unseen_row(self._table, key, self._needed)
+                row = transaction.row_to_change(self._table, key, self._needed)
                 if row is None:
                     transaction.see_row(self._table, key, None)
                     return Written(0, ())

@@ -283,7 +283,7 @@ class ConflictClause:
         needed = () if self._update is None else None
         transaction.prefetch(table, keys, needed)
         for key in keys:
-            row = transaction.unseen_row(table, key, needed)
+            row = transaction.row_to_change(table, key, needed)
             if row is not None:
                 transaction.see_row(table, key, row, self._seen)
                 yield row

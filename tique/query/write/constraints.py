@@ -195,7 +195,7 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
     transaction.expect_free(table, keys[0])
     transaction.prefetch(table, keys, ())
     for key in keys:
-        row = transaction.row(table, key, ())
+        row = transaction.row_to_change(table, key, ())
         if row is not None:
             transaction.see_row(table, key, row)
             transaction.met.add((table.id, key))

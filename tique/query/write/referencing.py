@@ -166,8 +166,11 @@ def missing_parents(
     writes = transaction.writes.get(parent.id)
     own = {} if writes is None else writes.rows
     for given, wanted in zip(values, keys, strict=True):
-        if transaction.row(parent, wanted, ()) is None:
-            transaction.see_row(parent, wanted, None)
+        row = transaction.row(parent, wanted, ())
+        if row is None or transaction.is_validated:
+            # (What a savepoint takes back is certified no more.)
+            transaction.see_row(parent, wanted, row)
+        if row is None:
             missing.append(given)
         elif wanted not in own:
             transaction.references.share(

@@ -40,7 +40,6 @@ SETTINGS = (
     ("standard_conforming_strings", "on"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
-    ("default_transaction_deferrable", "off"),
     ("statement_timeout", "0"),
     ("lock_timeout", "0"),
     ("idle_session_timeout", "0"),

@@ -39,7 +39,9 @@ TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
 
 FREE = re.compile(
     f"{PLANNING.pattern}|{'|'.join(TIMEOUTS | CONNECTIONS)}|application_name|timezone|"
-    "lc_time|client_min_messages|temp_buffers|temp_file_limit|check_function_bodies"
+    "lc_time|client_min_messages|temp_buffers|temp_file_limit|check_function_bodies|"
+    # No transaction of the server's is SERIALIZABLE, and none of tique's has to wait.
+    "default_transaction_deferrable"
 )
 
 RULES = SettingRules(
@@ -77,8 +79,7 @@ RULES = SettingRules(
         "session_authorization": ROLES,
         "transaction_isolation": "use SET TRANSACTION ISOLATION LEVEL",
         "transaction_read_only": "use SET TRANSACTION READ ONLY",
-        "default_transaction_deferrable": "SERIALIZABLE is not supported",
-        "transaction_deferrable": "SERIALIZABLE is not supported",
+        "transaction_deferrable": "use SET TRANSACTION DEFERRABLE",
         "session_replication_role": "it turns constraints off",
         "lc_monetary": "it changes how MONEY is written",
         "lc_numeric": "it changes how numbers are written",

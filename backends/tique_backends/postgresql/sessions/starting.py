@@ -33,11 +33,9 @@ OBEYED = (
 )
 """Settings of connections, transactions and statements, which are the driver's."""
 
-OVERRIDDEN = frozenset(
-    {"synchronous_commit", "default_transaction_deferrable", "search_path"}
-)
-"""A commit is durable; DEFERRABLE concerns SERIALIZABLE alone; the path is
-followed (:mod:`tique_backends.postgresql.catalog.paths`)."""
+OVERRIDDEN = frozenset({"synchronous_commit", "search_path"})
+"""A commit is durable; the path is followed
+(:mod:`tique_backends.postgresql.catalog.paths`)."""
 
 _SERVERS = re.compile(
     "(?:(?:auto|backend|client_connection|commit|debug|gin|icu|io|jit|log|"

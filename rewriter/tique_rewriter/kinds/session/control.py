@@ -99,6 +99,7 @@ def _modes(words: Cursor) -> tuple[str | None, bool | None]:
             read_only = True
         elif words.accept("READ WRITE"):
             read_only = False
-        elif not words.accept(","):
+        # What only reads is never aborted: it has nothing to wait for.
+        elif not words.accept("DEFERRABLE", "NOT DEFERRABLE", ","):
             break
     return isolation, read_only
