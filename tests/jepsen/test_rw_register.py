@@ -164,20 +164,28 @@ def test_explanation_says_why_no_order_goes_on():
     )
 
 
-def anything(seed):
+def anything(seed, *, is_blind=False):
     """Return transactions as the oracle takes them, right or wrong, and a history.
+
+    Blind ones each write some keys without reading any, or read some, most at the same time.
 
     Reads show nothing or what may have been committed, and their own transaction's writes.
     """
     rng = random.Random(seed)
-    count, keys = rng.randint(2, 4), "xyz"[: rng.randint(1, 3)]
+    count = rng.randint(3, 6) if is_blind else rng.randint(2, 4)
+    keys = "xyz"[: rng.randint(1 + is_blind, 3)]
     outcomes = [rng.choice(["ok"] * 5 + ["info", "fail"]) for _ in range(count)]
     asked_of, possible, made = [], {key: [(None, None)] for key in keys}, 0
     for number in range(count):
         value = []
-        for key in rng.choices(keys, k=rng.randint(1, 3)):
+        kind = rng.choice("rw") if is_blind else None
+        chosen = rng.choices(keys, k=rng.randint(1, 4))
+        if is_blind:
+            chosen = rng.sample(keys, rng.randint(2, len(keys)))
+        for key in chosen:
             made += 1
-            value.append(("r", key, None) if rng.random() < 0.5 else ("w", key, made))
+            f = kind or rng.choice("rw")
+            value.append(("r", key, None) if f == "r" else ("w", key, made))
         asked_of.append(value)
         if outcomes[number] != "fail":
             last = {key: each for f, key, each in value if f == "w"}
@@ -186,7 +194,7 @@ def anything(seed):
     lines, transactions, busy = [], [None] * count, {}
     begins = list(range(count))
     while begins or busy:
-        process = rng.randrange(3)
+        process = rng.randrange(count if is_blind else 4)
         if process in busy:
             number, begun = busy.pop(process)
             value = asked_of[number]
@@ -238,6 +246,19 @@ def test_verdict_follows_from_the_definitions(seed):
     assert (Model.SERIALIZABLE not in proscribed) is serial
     strict = oracle.has_serial_order(transactions, in_real_time=True)
     assert (STRICT not in proscribed) is strict
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_blind_writes_have_a_serial_order_or_none(seed):
+    """The order of versions is mostly unknown here, and all orders have to be tried."""
+    transactions, lines = anything(seed, is_blind=True)
+    verdict = registers.check(lines)
+    for model, in_real_time in ((Model.SERIALIZABLE, False), (STRICT, True)):
+        is_right = PROSCRIBED[model].isdisjoint(verdict.counts)
+        assert is_right is oracle.has_serial_order(
+            transactions, in_real_time=in_real_time
+        )
 
 
 @settings(max_examples=40, deadline=None)
