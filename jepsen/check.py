@@ -69,7 +69,8 @@ def _show(console: Console, verdict: Verdict, asked: Model) -> None:
         ]
         valid = verdict.valid(model)
         mark = " ←" if model is asked else ""
-        table.add_row(f"{model}{mark}", _WORDS[valid], ", ".join(found))
+        because = ", ".join(found) or verdict.doubts.get(model, "")
+        table.add_row(f"{model}{mark}", _WORDS[valid], because)
     console.print(table)
     if verdict.unknown:
         console.print(f"\n{escape(verdict.unknown)}")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jepsen.serializable_mutations import SERIALIZABLE, SHARED_SERIALIZABLE
 from tique.checkpoint.uncommitted import UncommittedFold
 from tique.commit import shared as shared_commit
 from tique.commit.batch import BatchCertifier
@@ -649,6 +650,8 @@ BLIND: dict[str, Callable[[], None]] = {
 
 MUTATIONS = {
     **PROTOCOL,
+    **SERIALIZABLE,
+    **SHARED_SERIALIZABLE,
     **STORE,
     **UNCOMMITTED,
     **SHARED_UNCOMMITTED,

@@ -28,8 +28,9 @@ def print_result(result: Result, console: Console) -> None:
         console.print(faults_table(result))
     silence = longest_silence(result)
     console.print(
-        f"{throughput(result):,.0f} operations a second, the longest time without a "
-        f"commit {silence.seconds:.2f} s, {silence.circumstances}"
+        f"{throughput(result):,.0f} operations and {throughput(result, 'ok'):,.0f} "
+        f"commits a second, the longest time without a commit {silence.seconds:.2f} s, "
+        f"{silence.circumstances}"
     )
     if result.outcomes:
         asked = ", ".join(f"{n:,} {name}" for name, n in result.outcomes.most_common())
@@ -73,11 +74,11 @@ def faults_table(result: Result) -> Table:
     return table
 
 
-def throughput(result: Result) -> float:
-    """Operations a second, of the whole history."""
+def throughput(result: Result, kind: str = "invoke") -> float:
+    """Operations a second of the whole history, those that began or ended so."""
     if not result.events:
         return 0.0
-    operations = sum(event.kind == "invoke" for event in result.events)
+    operations = sum(event.kind == kind for event in result.events)
     return operations / max(
         (result.events[-1].time - result.events[0].time) / 1e9, 1e-9
     )

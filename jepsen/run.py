@@ -31,6 +31,7 @@ _WIDTH = 120
 _MODELS = {
     "snapshot": Model.STRONG_SNAPSHOT_ISOLATION,
     "read committed": Model.STRONG_READ_COMMITTED,
+    "serializable": Model.STRICT_SERIALIZABLE,
 }
 _WORDS = {True: "[green]valid[/]", False: "[red]INVALID[/]", None: "[yellow]unknown[/]"}
 
@@ -196,7 +197,8 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _show(verdict: Verdict, model: Model, console: Console) -> None:
-    because = f" ({verdict.unknown})" if verdict.unknown else ""
+    doubt = verdict.unknown or verdict.doubts.get(model)
+    because = f" ({doubt})" if doubt else ""
     console.print(f"{model}: {_WORDS[verdict.valid(model)]}{escape(because)}")
     found = ", ".join(f"{name} {n:,}" for name, n in sorted(verdict.counts.items()))
     if found:

@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     """
 
     certifier: Literal["memory", "query"]
+    concurrency: Literal["optimistic", "locking", "ssn"]
     checkpoint: Literal["auto", "manual"]
     checkpoint_rows: int
     checkpoint_age: float
@@ -123,7 +124,9 @@ def connect(
         effect at once there.
     **options
         The database's settings; the first connection decides: ``certifier``
-        (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
+        (``"memory"`` or ``"query"``), ``concurrency`` (how SERIALIZABLE transactions are
+        kept apart: ``"optimistic"``, ``"locking"`` or, where one process has the database,
+        ``"ssn"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
         table), ``page_cache`` (bytes), ``uncommitted_fold_rows`` (storage rows; None:
         none), ``long_snapshot`` (seconds; None: never), ``retention`` and ``lease``

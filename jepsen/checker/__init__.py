@@ -14,9 +14,11 @@ from jepsen.checker import (
     jobs,
     list_append,
     long_fork,
+    on_call,
     parent_child,
     predicate,
     queue,
+    registers,
     time_travel,
     unique,
     write_skew,
@@ -36,9 +38,11 @@ CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
     "counter": counter.check,
     "jobs": jobs.check,
     "long-fork": long_fork.check,
+    "on-call": on_call.check,
     "parent-child": parent_child.check,
     "predicate": predicate.check,
     "queue": queue.check,
+    "rw-register": registers.check,
     "short-history": time_travel.check,
     "time-travel": time_travel.check,
     "unique": unique.check,
@@ -47,7 +51,6 @@ CHECKERS: dict[str, Callable[[Sequence[Operation]], Verdict]] = {
 
 # The operation that only one workload has.
 _BY_OPERATION = {
-    "txn": "list-append",
     "move": "time-travel",
     "note": "time-travel",
     "recall": "time-travel",
@@ -61,6 +64,8 @@ _BY_OPERATION = {
     "take": "jobs",
     "collect": "jobs",
     "write": "long-fork",
+    "look": "on-call",
+    "turn": "on-call",
     "insert-child": "parent-child",
     "insert-parent": "parent-child",
     "delete-parent": "parent-child",
@@ -109,6 +114,9 @@ def recognise(operations: Sequence[Operation]) -> str:
     if not operations:
         raise MalformedHistory("the history has no operations")
     names = {each.f for each in operations}
+    if names == {"txn"}:
+        writes = {f for each in operations for f, *_ in each.value}
+        return "rw-register" if "w" in writes else "list-append"
     found = {_BY_OPERATION[name] for name in names if name in _BY_OPERATION}
     if not found and "insert" in names:
         # Both read and insert; a predicate's rows have names for their columns.

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from jepsen.checker.graph import Edges, Graph, Integers, Kind
+from jepsen.checker.graph import Edges, Graph, Integers, Kind, Level
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,13 +34,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Which edges leave a commit, and which arrive at one: the others, at a snapshot.
-_FROM_COMMIT = (Kind.WW, Kind.WR, Kind.PROCESS, Kind.REALTIME, Kind.LATER)
+_FROM_COMMIT = (
+    Kind.WW,
+    Kind.WR,
+    Kind.PROCESS,
+    Kind.REALTIME,
+    Kind.OVERWRITTEN,
+    Kind.LATER,
+)
 _TO_COMMIT = (Kind.RW, Kind.LATER)
 
-_ALL = (Kind.WW, Kind.WR, Kind.RW, Kind.LATER)
+# These are in every graph, from their level on.
+_ORDERS = (Kind.PROCESS, Kind.REALTIME)
+_READS = (Kind.RW, Kind.OVERWRITTEN)
+_ALL = (Kind.WW, Kind.WR, *_READS, Kind.LATER)
 
 # A way through auxiliary nodes is one step, however many there are. A rw is long where few of
-# them make the better example.
+# them make the better example, and so is what is known by one.
 _STEP, _AUXILIARY, _ANTIDEPENDENCY = 1.0, 1e-9, 1e3
 
 # So many components of a graph are searched for a cycle, the others counted.
@@ -63,11 +73,7 @@ _SEARCHES = (
     _Search(_ALL, split=True),
     _Search(_ALL, split=False),
 )
-_LEVELS: tuple[tuple[str, tuple[Kind, ...]], ...] = (
-    ("", ()),
-    ("-process", (Kind.PROCESS,)),
-    ("-realtime", (Kind.PROCESS, Kind.REALTIME)),
-)
+_SUFFIXES = {Level.DATA: "", Level.PROCESS: "-process", Level.REALTIME: "-realtime"}
 
 
 class Step(NamedTuple):
@@ -109,11 +115,11 @@ def cycles(graph: Graph) -> Found:
     shown: list[Cycle] = []
     more: dict[str, int] = {}
     # A node of each component with a cycle that was told, by the level it was found at.
-    told: list[list[int]] = [[] for _ in _LEVELS]
+    told: list[list[int]] = [[] for _ in _SUFFIXES]
     graph = _cyclic_part(graph)
     for search in _SEARCHES if len(graph.edges.source) else ():
-        for level, (suffix, extra) in enumerate(_LEVELS):
-            view = _View(graph, search, extra)
+        for level, suffix in _SUFFIXES.items():
+            view = _View(graph, search, level)
             lower = [node for nodes in told[: level + 1] for node in nodes]
             components = view.components(lower)
             told[level] += components
@@ -133,7 +139,7 @@ _GENERAL = dict(
 
 def _name(steps: tuple[Step, ...]) -> str:
     kinds = [step.kind for step in steps]
-    match kinds.count(Kind.RW):
+    match sum(kind in _READS for kind in kinds):
         case 0:
             return "G1c" if Kind.WR in kinds else "G0"
         case 1:
@@ -175,17 +181,20 @@ class _View:
     From a snapshot one gets to commits only, so that a cycle has a commit on it.
     """
 
-    def __init__(self, graph: Graph, search: _Search, extra: tuple[Kind, ...]) -> None:
-        edges = graph.edges.where(np.isin(graph.edges.kind, search.kinds + extra))
+    def __init__(self, graph: Graph, search: _Search, level: Level) -> None:
+        known = graph.edges.level <= level
+        kinds = search.kinds + _ORDERS
+        edges = graph.edges.where(known & np.isin(graph.edges.kind, kinds))
         self._transactions = graph.transactions
         self._size = graph.nodes
         self._split = search.split
         source, target = edges.source, edges.target
         weight = np.where(source < graph.transactions, _STEP, _AUXILIARY)
         if search.split:
+            is_long = np.isin(edges.kind, _READS)
             source = source + self._size * np.isin(edges.kind, _FROM_COMMIT)
             target = target + self._size * np.isin(edges.kind, _TO_COMMIT)
-            weight = np.where(edges.kind == Kind.RW, _ANTIDEPENDENCY, weight)
+            weight = np.where(is_long, _ANTIDEPENDENCY, weight)
             both = np.unique(np.concatenate([edges.source, edges.target]))
             edges = Edges.all([edges, Edges.of(Kind.INSIDE, both, both)])
             source = np.concatenate([source, both])

@@ -16,38 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jepsen.checker.graph import NONE, Edges, Kind
+from jepsen.checker.graph import NONE, Columns, Edges, Kind
 from jepsen.checker.versions import unseen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jepsen.checker.versions import KeyVersions
-
-
-class _Columns:
-    """Edges of one kind, collected one by one."""
-
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-        self._source: list[int] = []
-        self._target: list[int] = []
-        self._key: list[int] = []
-        self._version: list[int] = []
-
-    def add(self, source: int, target: int, key: int, version: int) -> None:
-        """Add an edge, unless it is from a transaction to itself."""
-        if source != target:
-            self._source.append(source)
-            self._target.append(target)
-            self._key.append(key)
-            self._version.append(version)
-
-    def edges(self) -> Edges:
-        """Return them."""
-        return Edges.of(
-            self._kind, self._source, self._target, self._key, self._version
-        )
 
 
 def dependencies(
@@ -64,7 +39,7 @@ def dependencies(
     nodes : int
         How many there are so far.
     """
-    ww, wr, rw, later = map(_Columns, (Kind.WW, Kind.WR, Kind.RW, Kind.LATER))
+    ww, wr, rw, later = map(Columns, (Kind.WW, Kind.WR, Kind.RW, Kind.LATER))
     for number, known in enumerate(keys):
         writer = [NONE, *(known.writers[element] for element in known.order)]
         # The last committed version up to each, and the writer of the first after it.

@@ -8,7 +8,7 @@ from jepsen import edn
 from jepsen.checker.graph import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from jepsen.checker.cycles import Cycle, Step
     from jepsen.checker.transactions import Transaction
@@ -40,17 +40,31 @@ def transaction(each: Transaction) -> str:
 
 
 def cycle(
-    found: Cycle, transactions: Sequence[Transaction], keys: Sequence[KeyVersions]
+    found: Cycle,
+    transactions: Sequence[Transaction],
+    keys: Sequence[Any],
+    text: Callable[[Transaction], str] = transaction,
+    reasons: Mapping[Kind, Callable[..., str]] | None = None,
 ) -> tuple[str, ...]:
-    """Return a cycle: its transactions, then why each came before the next."""
+    """Return a cycle: its transactions, then why each came before the next.
+
+    Parameters
+    ----------
+    found : Cycle
+        The cycle.
+    transactions, keys : sequence
+        What its steps name by numbers.
+    text : callable, optional
+        How a transaction is written, if it is none of list-append.
+    reasons : mapping, optional
+        The reasons of some kinds, where they are others.
+    """
+    told = REASONS | dict(reasons or {})
     names = {step.source: f"T{place}" for place, step in enumerate(found.steps, 1)}
-    lines = [
-        f"{name} = {transaction(transactions[number])}"
-        for number, name in names.items()
-    ]
+    lines = [f"{name} = {text(transactions[number])}" for number, name in names.items()]
     for place, step in enumerate(found.steps, 1):
         source, target = names[step.source], names[step.target]
-        reason = _REASONS[step.kind](step, source, target, transactions, keys)
+        reason = told[step.kind](step, source, target, transactions, keys)
         however = "but " if place == len(found.steps) else ""
         lines.append(f"{however}{source} came before {target}: {reason}")
     return tuple(lines)
@@ -141,7 +155,7 @@ def _ended_before(
     )
 
 
-_REASONS: dict[Kind, Callable[..., str]] = {
+REASONS: dict[Kind, Callable[..., str]] = {
     Kind.WW: _overwrote,
     Kind.WR: _observed,
     Kind.RW: _missed,

@@ -14,9 +14,17 @@ An edge is between two of the four, and under snapshot isolation it is their ord
 * ``process``, ``realtime``: the source ended before the target began: the same.
 * ``rw``: the target overwrote a version that the source read: the source's snapshot
   came before the target's commit.
+* ``overwritten``: a transaction that came after the source read the target's write and not the
+  source's: had the target written first, the reader would have missed the source (``rw``) that
+  came before it. So the target overwrote the source's write after all, and the order of
+  moments is that of ``ww``. Only registers need it, whose reads do not tell the order.
 * ``later``: from an auxiliary node, which is no transaction, to a commit.
 * ``inside``: from a transaction's snapshot to its own commit; the graph has none, it is added
   where the moments are told apart.
+
+An edge is of a level: that of what was read and written, of the order of clients as well, or of
+the clock as well. A model that does not promise the order of clients or of the clock takes no
+notice of the edges that are known by it.
 """
 
 from __future__ import annotations
@@ -42,9 +50,20 @@ class Kind(IntEnum):
     PROCESS = 2
     REALTIME = 3
     RW = 4
-    LATER = 5
-    INSIDE = 6
+    OVERWRITTEN = 5
+    LATER = 6
+    INSIDE = 7
 
+
+class Level(IntEnum):
+    """What an edge is known by."""
+
+    DATA = 0
+    PROCESS = 1
+    REALTIME = 2
+
+
+_OWN_LEVEL = {Kind.PROCESS: Level.PROCESS, Kind.REALTIME: Level.REALTIME}
 
 # No version: no read shows the append, or the edge is not about a key.
 NONE = -1
@@ -64,7 +83,9 @@ class Edges:
         The number of the key that it is about.
     version : array of int
         The version that the target saw or overwrote, or that the source read: the
-        number of its elements.
+        number of its elements. Of a register, the number of the order of two values.
+    level : array of int
+        A `Level`.
     """
 
     source: Integers
@@ -72,6 +93,7 @@ class Edges:
     kind: Integers
     key: Integers
     version: Integers
+    level: Integers
 
     @classmethod
     def of(
@@ -81,15 +103,18 @@ class Edges:
         target: Sequence[int] | Integers,
         key: Sequence[int] | Integers | None = None,
         version: Sequence[int] | Integers | None = None,
+        level: Sequence[int] | Integers | None = None,
     ) -> Edges:
-        """Return edges of one kind."""
+        """Return edges of one kind; their level is the kind's own if none is said."""
         size = len(source)
+        own = _OWN_LEVEL.get(kind, Level.DATA)
         return cls(
             np.asarray(source, np.int64),
             np.asarray(target, np.int64),
             np.full(size, kind, np.int64),
             np.full(size, NONE) if key is None else np.asarray(key, np.int64),
             np.full(size, NONE) if version is None else np.asarray(version, np.int64),
+            np.full(size, own) if level is None else np.asarray(level, np.int64),
         )
 
     @classmethod
@@ -102,6 +127,7 @@ class Edges:
             np.concatenate([part.kind for part in each]),
             np.concatenate([part.key for part in each]),
             np.concatenate([part.version for part in each]),
+            np.concatenate([part.level for part in each]),
         )
 
     def where(self, chosen: NDArray[np.bool_] | Integers) -> Edges:
@@ -112,7 +138,34 @@ class Edges:
             self.kind[chosen],
             self.key[chosen],
             self.version[chosen],
+            self.level[chosen],
         )
+
+
+class Columns:
+    """Edges of one kind, collected one by one."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._columns: tuple[list[int], ...] = ([], [], [], [], [])
+
+    def add(
+        self,
+        source: int,
+        target: int,
+        key: int,
+        version: int,
+        level: Level = Level.DATA,
+    ) -> None:
+        """Add an edge, unless it is from a transaction to itself."""
+        if source != target:
+            edge = (source, target, key, version, level)
+            for column, value in zip(self._columns, edge, strict=True):
+                column.append(value)
+
+    def edges(self) -> Edges:
+        """Return them."""
+        return Edges.of(self._kind, *self._columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ _STRONG = (
         "two-owners",
     }
 )
-_SERIALIZABLE = _SNAPSHOT_ISOLATION | {"G2-item", "write-skew"}
+_SERIALIZABLE = _SNAPSHOT_ISOLATION | {"G2-item", "no-serial-order", "write-skew"}
 
 PROSCRIBED: dict[Model, frozenset[str]] = {
     Model.READ_COMMITTED: _READ_COMMITTED,
@@ -99,5 +99,5 @@ PROSCRIBED: dict[Model, frozenset[str]] = {
     Model.SERIALIZABLE: _SERIALIZABLE,
     Model.STRICT_SERIALIZABLE: _STRONG
     | _SERIALIZABLE
-    | {"G2-item-process", "G2-item-realtime"},
+    | {"G2-item-process", "G2-item-realtime", "no-serial-order-realtime"},
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jepsen.checker import models
@@ -45,11 +45,14 @@ class Verdict:
         How many of each kind there are.
     unknown : str, optional
         Why nothing follows from a history without anomalies.
+    doubts : mapping of Model to str
+        Why nothing follows for one model.
     """
 
     anomalies: tuple[Anomaly, ...]
     counts: Mapping[str, int]
     unknown: str | None = None
+    doubts: Mapping[Model, str] = field(default_factory=dict)
 
     def valid(self, model: Model) -> bool | None:
         """Return whether the history may occur under a model; None is unknown.
@@ -58,7 +61,7 @@ class Verdict:
         """
         if not models.PROSCRIBED[model].isdisjoint(self.counts):
             return False
-        return None if self.unknown else True
+        return None if self.unknown or model in self.doubts else True
 
 
 class Findings:
@@ -79,6 +82,10 @@ class Findings:
         if more:
             self._counts[name] += more
 
-    def verdict(self, unknown: str | None = None) -> Verdict:
+    def verdict(
+        self, unknown: str | None = None, doubts: Mapping[Model, str] | None = None
+    ) -> Verdict:
         """Return the findings as a verdict."""
-        return Verdict(tuple(self._anomalies), dict(self._counts), unknown)
+        return Verdict(
+            tuple(self._anomalies), dict(self._counts), unknown, dict(doubts or {})
+        )

@@ -8,14 +8,6 @@ tables:
 * a row per element, at the next place;
 * rows that are all deleted and inserted again with each append: tombstones over
   versions over tombstones.
-
-Keys are chosen in two ways that take turns. With a few hot keys, chosen exponentially,
-transactions meet all the time and torn commits show; with many keys, chosen uniformly,
-and more of them in a transaction, long chains of dependencies come about.
-
-A key is retired when its list has got long: a client that reads a long list goes on
-with the next key in its place. Now and then all clients go on with other keys, so that
-a client that was started again does not begin with lists that were long ago.
 """
 
 from __future__ import annotations
@@ -24,56 +16,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from jepsen.workloads.base import Operation, Workload, change, rows
+from jepsen.workloads.base import change, rows
+from jepsen.workloads.keyed import Keyed
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterable, Sequence
 
     import tique
     from jepsen.recorder import Event
 
-_SLICE = 2.5
-"""Seconds until the settings change."""
 _LONGEST = 32
-_AGE = 10.0
-"""Seconds until all go on with other keys."""
-_RETIRED = 50
-"""Keys of one place that may be retired in that time."""
-_CLIENTS = 100_000
-"""More than there ever are, those that were started again counted."""
-_PLACES = 1000
-"""Keys that are in use at one time are numbers below this, modulo this."""
 
 
-class Setting(NamedTuple):
-    """How transactions are made for a while."""
-
-    keys: int
-    is_hot: bool
-    shortest: int
-    longest: int
-
-
-SETTINGS = (
-    Setting(keys=12, is_hot=True, shortest=1, longest=5),
-    Setting(keys=30, is_hot=False, shortest=2, longest=8),
-    Setting(keys=6, is_hot=True, shortest=1, longest=5),
-    Setting(keys=100, is_hot=False, shortest=2, longest=8),
-)
-
-
-class ListAppend(Workload):
+class ListAppend(Keyed):
     """Appends and reads, several in a transaction."""
 
     name: ClassVar[str] = "list-append"
+    write = "append"
     forms: ClassVar[Sequence[Form]]
     """A list has one of these, by its key."""
-
-    def __init__(self, chance: random.Random, client: int, number: int) -> None:
-        super().__init__(chance, client, number)
-        self._generations: dict[int, int] = {}
-        self._appended: dict[int, int] = {}
 
     @classmethod
     @override
@@ -91,67 +52,15 @@ class ListAppend(Workload):
         connection.commit()
 
     @override
-    def generate(self) -> Operation:
-        """Choose keys and the operations on them."""
-        setting = SETTINGS[self.epoch(_SLICE) % len(SETTINGS)]
-        steps: list[list[Any]] = []
-        for _ in range(self.chance.randint(setting.shortest, setting.longest)):
-            key = self._key(setting)
-            if self.chance.random() < 0.5:
-                steps.append(["r", key, None])
-            else:
-                steps.append(["append", key, self._element(key)])
-        return Operation("txn", steps)
-
-    def _key(self, setting: Setting) -> int:
-        if setting.is_hot:
-            place = min(int(self.chance.expovariate(0.5)), setting.keys - 1)
-        else:
-            place = self.chance.randrange(setting.keys)
-        # No setting's keys are another's.
-        place += SETTINGS.index(setting) * _PLACES // len(SETTINGS)
-        return self._generation(place) * _PLACES + place
-
-    def _generation(self, place: int) -> int:
-        return max(self._generations.get(place, 0), self.epoch(_AGE) * _RETIRED)
-
-    def _element(self, key: int) -> int:
-        """A number that no other client appends to this list, mostly a short one.
-
-        Most of a history is elements, again and again: histories are kept.
-        """
-        before = self._appended.get(key, 0)
-        self._appended[key] = before + 1
-        return before * _CLIENTS + self.number
+    def store(self, connection: tique.Connection, key: int, value: int) -> None:
+        """Append an element."""
+        self.forms[key % len(self.forms)].append(connection, key, value)
 
     @override
-    def apply(self, connection: tique.Connection, operation: Operation) -> Any:
-        """Append and read, in order."""
-        done = []
-        for kind, key, element in operation.value:
-            form = self.forms[key % len(self.forms)]
-            if kind == "append":
-                form.append(connection, key, element)
-                done.append([kind, key, element])
-            else:
-                found = form.read(connection, key)
-                if len(found) >= _LONGEST:
-                    generation, place = divmod(key, _PLACES)
-                    self._generations[place] = max(
-                        self._generation(place), generation + 1
-                    )
-                done.append([kind, key, found])
-        return done
-
-    @classmethod
-    @override
-    def final(cls, events: Sequence[Event]) -> list[Operation]:
-        """Read every key."""
-        keys = sorted({step[1] for event in events for step in event.value})
-        return [
-            Operation("txn", [["r", key, None] for key in keys[first : first + 20]])
-            for first in range(0, len(keys), 20)
-        ]
+    def load(self, connection: tique.Connection, key: int) -> tuple[list[int], bool]:
+        """Read a list, and whether it is long."""
+        found = self.forms[key % len(self.forms)].read(connection, key)
+        return found, len(found) >= _LONGEST
 
     @classmethod
     @override

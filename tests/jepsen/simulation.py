@@ -1,18 +1,21 @@
-"""A store with snapshot isolation, simulated, that can be told to break it.
+"""A store with snapshot isolation, or serializable, simulated, that can be told to break it.
 
 Clients begin, take a snapshot, commit and hear of it in a random order fixed by a seed. An
 append is visible to the snapshots taken after its commit; of two transactions that overlap
-the first to commit a key wins. Some are told nothing: these commit, at once or later, or
-never.
+the first to commit a key wins; a serializable store looks at the keys that were read, too, of
+who writes anything. Some are told nothing: these commit, at once or later, or never.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jepsen.history import Operation
+
+# What a serializable store forgets now and then, and the anomaly that shows it.
+SERIALIZABLE_FAULTS = {"unnoted read": "G2-item"}
 
 # The faults of the store, each with an anomaly that shows it.
 FAULTS = {
@@ -52,6 +55,8 @@ class Simulation:
         appended to before another takes its place.
     fault : str, optional
         One of `FAULTS`, done now and then.
+    serializable : bool
+        Whether it is more than snapshot isolation.
     in_doubt, aborted : float
         How many are told nothing, and how many give up by themselves.
     """
@@ -65,6 +70,7 @@ class Simulation:
         keys=6,
         appends=40,
         fault=None,
+        serializable=False,
         in_doubt=0.05,
         aborted=0.05,
     ):
@@ -76,6 +82,7 @@ class Simulation:
         self.appends = appends
         self.appended = defaultdict(int)
         self.fault = fault
+        self.serializable = serializable
         self.in_doubt = in_doubt
         self.aborted = aborted
         self.clock = 0
@@ -153,7 +160,8 @@ class Simulation:
     def commit(self, client):
         writes = {key: elements for key, elements in client.own.items() if elements}
         client.committed = self.random.random() >= self.aborted and (
-            self.faulty("lost update", 0.5) or self.certified(client.snapshot, writes)
+            self.faulty("lost update", 0.5)
+            or self.certified(client.snapshot, self.certain_keys(client, writes))
         )
         client.step = "hear"
         if self.random.random() >= self.in_doubt:
@@ -165,19 +173,26 @@ class Simulation:
                 case 0:
                     self.publish(writes)
                 case 1:
-                    self.late.append((client.snapshot, writes))
+                    keys = self.certain_keys(client, writes)
+                    self.late.append((client.snapshot, keys, writes))
         self.note(client, "info", client.asked)
         client.process, self.next_process = self.next_process, self.next_process + 1
         client.step = "idle"
 
-    def certified(self, snapshot, writes):
+    def certain_keys(self, client, writes):
+        """Return the keys that must not have changed since the snapshot."""
+        if not self.serializable or not writes or self.faulty("unnoted read", 0.5):
+            return set(writes)
+        return {key for _, key, _ in client.done}
+
+    def certified(self, snapshot, keys):
         """Return whether no client committed one of the keys after the snapshot."""
-        newest = (self.versions[key][-1][0] for key in writes if self.versions[key])
+        newest = (self.versions[key][-1][0] for key in keys if self.versions[key])
         return all(timestamp <= snapshot for timestamp in newest)
 
-    def settle(self, snapshot, writes):
+    def settle(self, snapshot, keys, writes):
         """Commit writes in doubt, if no other commit has come between."""
-        if self.certified(snapshot, writes):
+        if self.certified(snapshot, keys):
             self.publish(writes)
 
     def publish(self, writes):
@@ -206,3 +221,19 @@ class Simulation:
 def simulate(seed, transactions, **options):
     """Return the history of a run; see `Simulation`."""
     return Simulation(seed, transactions, **options).run()
+
+
+def as_registers(operations):
+    """Return a history of lists as one of registers that hold the last element of each."""
+    return [
+        replace(
+            each,
+            value=tuple(
+                ("w", key, argument)
+                if f == "append"
+                else ("r", key, argument[-1] if argument else None)
+                for f, key, argument in each.value
+            ),
+        )
+        for each in operations
+    ]

@@ -14,7 +14,7 @@ from jepsen.checker import list_append
 from jepsen.checker.models import Model
 from jepsen.history import MalformedHistory, Operation
 from tests.jepsen import oracle
-from tests.jepsen.simulation import FAULTS, simulate
+from tests.jepsen.simulation import FAULTS, SERIALIZABLE_FAULTS, simulate
 
 pytestmark = pytest.mark.engine_free
 
@@ -174,6 +174,20 @@ def test_snapshot_isolation_is_found_valid(seed, **options):
     verdict = list_append.check(simulate(seed, 150, **options))
     assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict.anomalies
     assert set(verdict.counts) <= {"G2-item", "G2-item-process", "G2-item-realtime"}
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), keys=st.integers(1, 8))
+def test_serializable_store_is_found_valid(seed, keys):
+    verdict = list_append.check(simulate(seed, 150, keys=keys, serializable=True))
+    assert verdict.valid(Model.STRICT_SERIALIZABLE), verdict.anomalies
+
+
+@pytest.mark.parametrize("fault", SERIALIZABLE_FAULTS)
+def test_fault_of_a_serializable_store_is_found(fault):
+    verdict = list_append.check(simulate(1, 1500, serializable=True, fault=fault))
+    assert SERIALIZABLE_FAULTS[fault] in verdict.counts
+    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -70,6 +70,22 @@ def test_every_nemesis_at_read_committed(system, tmp_path):
     assert_whole(operations)
 
 
+@pytest.mark.crash
+@pytest.mark.parametrize("workload", ["list-append", "rw-register", "on-call"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_nemesis_at_serializable(system, workload, tmp_path):
+    """The order of all transactions is serial and that of the clock, whatever breaks."""
+    result = run(
+        tmp_path, f"{system}:", workload, ["all"], 6, seed=8, level="serializable"
+    )
+    operations = history.read(tmp_path / "history.edn")
+    verdict = checker.check(operations, workload)
+    assert verdict.valid(Model.STRICT_SERIALIZABLE), verdict
+    assert result.faults
+    assert sum(row["ok"] for row in count(result.events).values()) > 20
+    assert_whole(operations)
+
+
 def assert_whole(operations):
     """Every invocation has one completion; no process goes on after an info."""
     indices = [operation.index for operation in operations]
@@ -179,6 +195,16 @@ def test_the_command_at_read_committed(tmp_path):
     assert done.exit_code == 0, done.output
     assert "unique, read committed, seed 1" in done.output
     assert "strong-read-committed: valid" in done.output
+
+
+def test_the_command_at_serializable(tmp_path):
+    """The level's model, and how many transactions were committed in a second."""
+    words = ["run", "--url", "duckdb:", "--level", "serializable", "--seconds", "1"]
+    words += ["--workload", "write-skew", "--output", str(tmp_path / "run")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "strict-serializable: valid" in done.output
+    assert "commits a second" in done.output
 
 
 @pytest.mark.crash

@@ -55,6 +55,12 @@ def forked(one, other):
     ]
 
 
+def turn(doctor, on_call, process=0):
+    value = {"shift": doctor // 4, "doctor": doctor}
+    asked, found = value | {"on_call": None}, value | {"on_call": on_call}
+    return [(process, "invoke", "turn", asked), (process, "ok", "turn", found)]
+
+
 def rows(above, selected, everything):
     return done("read", {"above": above, "rows": selected, "all": everything})
 
@@ -175,6 +181,12 @@ FINE = {
         *done("read", {1: [5, 5]}),
         *done("withdraw", {"pair": 2, "account": 0, "amount": 8}),
         *done("read", {2: [92, 100]}),
+    ],
+    "on-call": [
+        *done("look", {1: [4, 5]}),
+        *turn(4, [4, 5]),
+        *turn(6, [5]),
+        *done("look", {1: [5, 6]}),
     ],
     "predicate": [
         *done("insert", {"id": 1, "value": 5}),
@@ -446,6 +458,33 @@ WRONG = {
         ],
         {"write-skew"},
         Model.SERIALIZABLE,
+    ),
+    "nobody is on call": (
+        [
+            *done("look", {1: [4, 5]}),
+            *beside(turn(4, [4, 5]), turn(5, [4, 5])),
+            *done("look", {1: []}),
+        ],
+        {"write-skew"},
+        Model.SERIALIZABLE,
+    ),
+    "everybody was on call": (
+        [
+            *done("look", {1: [4, 5]}),
+            *beside(turn(6, [4, 5]), turn(7, [4, 5])),
+            *turn(4, [4, 5, 6, 7]),
+        ],
+        {"write-skew"},
+        Model.SERIALIZABLE,
+    ),
+    "doctor is still on call": (
+        [
+            *done("look", {1: [4, 5]}),
+            *turn(4, [4, 5]),
+            *done("look", {1: [4, 5]}),
+        ],
+        {"lost-change"},
+        STRONG,
     ),
     "predicate misses a row": (
         [*done("insert", {"id": 1, "value": 5}), *rows(4, [], [[1, 5]])],

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from tique.commit.certification import Certifier
     from tique.commit.figures import CommitCounts
+    from tique.commit.protocols.optimistic import Optimistic
     from tique.commit.validation import Change
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -70,6 +71,8 @@ class BatchCertifier:
         This process's own.
     certifier
         Finds conflicts of write sets.
+    protocol
+        Says what keeps a SERIALIZABLE transaction from being committed.
     counts
         Counts validations.
     are_apart
@@ -83,6 +86,7 @@ class BatchCertifier:
         forms: Forms,
         sequencer: Sequencer,
         certifier: Certifier,
+        protocol: Optimistic,
         counts: CommitCounts,
         *,
         are_apart: bool,
@@ -90,6 +94,7 @@ class BatchCertifier:
         self._catalog = catalog
         self._sequencer = sequencer
         self._certifier = certifier
+        self._protocol = protocol
         self._counts = counts
         self._are_apart = are_apart
         self._forms = forms
@@ -182,8 +187,9 @@ class BatchCertifier:
     ) -> Change | None:
         """Find what a ticket's transaction saw and is no longer so."""
         counts, seen = self._counts, ticket.transaction.seen
-        change = validation.change(ticket.transaction, session)
+        change = self._protocol.validate(ticket, validation, session)
         counts.validations += 1
+        counts.spared += ticket.place is not None
         for predicate in seen.predicates:
             if not predicate.predicate.conditions:
                 counts.whole_tables[predicate.table.qualified_name] += 1

@@ -38,6 +38,10 @@ class BatchRows:
             for key, write in writes.rows.items():
                 rows[key] = None if write.deleted else write.row
 
+    def __bool__(self) -> bool:
+        """Whether there is a ticket before."""
+        return bool(self._rows)
+
     def writes_to(self, table: Table) -> bool:
         """Whether a ticket before has written to a table."""
         return bool(self._rows.get(table.id))

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from tique.commit.certification import Certifier
     from tique.commit.figures import CommitCounts
     from tique.commit.hot_keys import HotKeys
+    from tique.commit.protocols.optimistic import Optimistic
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
     from tique.writes.tickets import Committing
@@ -103,6 +104,8 @@ class Committer:
         How commits are ordered.
     certifier
         Finds conflicts.
+    protocol
+        Keeps SERIALIZABLE transactions apart.
     transactions
         The open transactions: at most so many commit together.
     committed
@@ -120,6 +123,7 @@ class Committer:
         sequencer: Sequencer,
         timeline: Timeline,
         certifier: Certifier,
+        protocol: Optimistic,
         transactions: Sized,
         committed: Callable[[], None],
         hot_keys: HotKeys,
@@ -134,9 +138,11 @@ class Committer:
             engine.forms,
             sequencer,
             certifier,
+            protocol,
             counts,
             are_apart=engine.shared is not None and not engine.shared.appends_whole,
         )
+        self._protocol = protocol
         self._transactions = transactions
         self._committed = committed
         self._hot_keys = hot_keys
@@ -232,6 +238,7 @@ class Committer:
             self._timeline.commit(transaction.session)
             self._reload_definitions()
             self._publish([ticket], staged)
+            self._protocol.committed([ticket])
             self._unsettled = ()
             self._counts.committed += 1
         except BaseException as error:
@@ -444,6 +451,7 @@ class Committer:
 
     def _acknowledge(self, tickets: Sequence[Ticket]) -> None:
         """Let the transactions know that they are committed."""
+        self._protocol.committed(tickets)
         for ticket in tickets:
             ticket.settle()
         self._counts.committed += len(tickets)

@@ -60,11 +60,17 @@ class ValidationFigures:
     whole_tables : dict of str to int
         How often a table was read as a whole, or with conditions that cannot be evaluated
         on single rows, by its name: another index or statement may save transactions there.
+    spared : int
+        Those of which it was not, and that ``concurrency="ssn"`` has let pass all the same.
+    readers_refused : int
+        Transactions without writes that ``concurrency="ssn"`` has refused: no other does.
     """
 
     count: int
     refused: dict[str, int]
     whole_tables: dict[str, int]
+    spared: int
+    readers_refused: int
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,8 @@ class CommitCounts:
         self.validations = 0
         self.refused: Counter[str] = Counter()
         self.whole_tables: Counter[str] = Counter()
+        self.spared = 0
+        self.readers_refused = 0
         self._conflicts = self._retries = 0
         self._lock = threading.Lock()
 
@@ -153,6 +161,10 @@ class CommitCounts:
             self.merges,
             tuple(phase.figures() for phase in phases),
             ValidationFigures(
-                self.validations, dict(self.refused), dict(self.whole_tables)
+                self.validations,
+                dict(self.refused),
+                dict(self.whole_tables),
+                self.spared,
+                self.readers_refused,
             ),
         )

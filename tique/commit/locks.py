@@ -87,6 +87,9 @@ class Usual(float):
 LOCK_TIMEOUT = Usual(30.0)
 """Seconds that a wait for a lock may take, unless the application says otherwise."""
 
+MOST_EVERYWHERE = 100
+"""Locks of one transaction that other processes see: the server has room for some thousands."""
+
 
 class Locks(KeyLocks):
     """The row locks of one database.
@@ -255,6 +258,27 @@ class Locks(KeyLocks):
         ]
         if met:
             self.lock(owner, met, sequence, patience, everywhere=everywhere)
+
+    def lock_read(
+        self,
+        owner: int,
+        row: LockKey,
+        sequence: int,
+        patience: float | None,
+        *,
+        everywhere: bool,
+    ) -> None:
+        """Lock a row that is read by its key, shared; in the server only if ``everywhere``.
+
+        Raises
+        ------
+        SerializationError, OperationalError
+            As :meth:`lock`.
+        """
+        keys = [row if self.server is None or everywhere else own_key(row)]
+        self.lock(owner, keys, sequence, patience, shared=True)
+        self._await_merged(owner, keys, patience)
+        self.settle(owner, keys, patience)
 
     def lock_merged(
         self,

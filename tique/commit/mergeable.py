@@ -105,7 +105,7 @@ class Merger:
     ) -> list[tuple[TableWrites, Key, Write]]:
         """The mergeable writes whose rows others have changed since; none if it must lose."""
         transaction = ticket.transaction
-        if ticket.is_bulk or not transaction.merges:
+        if ticket.is_bulk or not transaction.merges or ticket.place is not None:
             return []
         found = [
             (writes, key, write)

@@ -37,6 +37,7 @@ Only the leader of a group commit calls this, with every earlier commit publishe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
@@ -51,7 +52,7 @@ from tique_backends.records import MISSING
 from tique_rewriter.plans.plan import Comparison, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tique.commit.batch_rows import BatchRows
     from tique.store.catalog import ManagedCatalog
@@ -166,6 +167,54 @@ class Validation:
             if found is not None or now == passed:
                 return found
             passed = now
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether there are tickets before in the batch."""
+        return bool(self._batch)
+
+    def first_changes(
+        self, transaction: Committing, session: Session
+    ) -> set[int] | None:
+        """The commits that were the first to change each of the rows that were seen.
+
+        Of published ones their timestamps; a change that was taken back later counts.
+        None: memory does not know them.
+        """
+        seen, sts = transaction.seen, transaction.sts
+        found: list[int | None] = []
+        tables = {}
+        for number, table in seen.definitions.items():
+            if not self._is_defined(table, sts) or not self._is_known(table):
+                return None
+            if self._versions(table).last_cts > sts:
+                tables[number] = table
+        for number, key in seen.own:
+            if number in tables:
+                found.append(self._first(tables[number], key, sts, lambda _: True))
+        for (number, key), (row, columns) in seen.rows.items():
+            if number in tables:
+                is_other = partial(_is_other, row, columns)
+                found.append(self._first(tables[number], key, sts, is_other))
+        for predicate in seen.predicates:
+            table = predicate.table
+            if table.id in tables:
+                rows = _Rows(table, predicate)
+                keys = rows.matching(self._versions(table).changed_since(sts))
+                for key, old in self._old_rows(table, keys, rows.columns, sts, session):
+                    found.append(
+                        self._first(table, key, sts, partial(rows.differ, old))
+                    )
+        # Last: what a fold has dropped since the look was not seen by it.
+        if any(self._is_passed(table, sts) for table in tables.values()):
+            return None
+        return {cts for cts in found if cts is not None}
+
+    def _first(
+        self, table: Table, key: Key, sts: int, is_other: Callable[[Row | None], bool]
+    ) -> int | None:
+        later = self._versions(table).later(key, sts)
+        return next((cts for cts, row, _ in later if is_other(row)), None)
 
     def _is_passed(self, table: Table, sts: int) -> bool:
         versions = self._catalog.find_versions(table.id)
@@ -433,6 +482,10 @@ class Validation:
         if session.execute(sql).fetch_all():
             return Change(table, versions.last_cts, predicate)
         return None
+
+
+def _is_other(seen: Row | None, columns: Collection[int], new: Row | None) -> bool:
+    return not is_same_row(new, seen, columns)
 
 
 class _Rows:

@@ -558,6 +558,7 @@ class Execution:
             self.controls.level,
             locks=database.locks,
             certifier=database.certifier,
+            protocol=database.protocol,
             uncommitted=database.uncommitted,
             read_only=self.controls.is_read_only,
             merges=self._options.merges,
@@ -626,6 +627,8 @@ class Execution:
                 commit_writes(
                     self.database, self.contender, transaction, self.lock_timeout
                 )
+            elif transaction.is_validated:
+                self.database.protocol.ended(transaction)
             committed = True
             transaction.notifications.send(transaction.session)
             if self.temporaries:

@@ -43,6 +43,9 @@ from tique.commit.committer import Committer
 from tique.commit.figures import CommitCounts
 from tique.commit.hot_keys import HotKeys
 from tique.commit.locks import Locks
+from tique.commit.protocols.locking import Locking
+from tique.commit.protocols.optimistic import Optimistic, Surroundings
+from tique.commit.protocols.safety_net import SafetyNet
 from tique.commit.server_locks import ServerLocks
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.commit.turns import Turns
@@ -89,6 +92,8 @@ _is_left_half = False
 """Whether another thread of that process was opening or closing one."""
 _numbers = itertools.count(1)
 
+_PROTOCOLS = {"optimistic": Optimistic, "locking": Locking, "ssn": SafetyNet}
+
 _LAST_CALL = 1.0
 """Seconds that a connection's last call has when the interpreter ends, and again as
 many after it was told to stop."""
@@ -129,6 +134,12 @@ class Database:
         self.abandoned: deque[tuple[Session, Migration | None]] = deque()
         self._left: deque[Session] = deque()
         self.catalog = ManagedCatalog(engine, settings.policy())
+        protocol = _PROTOCOLS[settings.concurrency]
+        if engine.shared is not None and protocol.obstacle is not None:
+            raise errors.NotSupportedError(
+                f"concurrency={settings.concurrency!r} is not supported on a server, whose "
+                f"databases several processes use: {protocol.obstacle}"
+            )
         try:
             self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
         except ValueError as error:
@@ -167,6 +178,18 @@ class Database:
         self.locks = Locks(self._server_locks())
         self.hot_keys = HotKeys()
         self.commits = CommitCounts()
+        self.protocol = protocol(
+            Surroundings(
+                self.catalog,
+                engine.forms,
+                self.sequencer,
+                self.timeline,
+                self.locks,
+                self.transactions,
+                self.commits,
+                in_memory=self.certifier is not query,
+            )
+        )
         self._connection_numbers = itertools.count(1)
         self.committer = _committer_for(engine)(
             engine,
@@ -174,6 +197,7 @@ class Database:
             self.sequencer,
             self.timeline,
             self.certifier,
+            self.protocol,
             self.transactions,
             self.checkpointer.notice,
             self.hot_keys,

@@ -212,6 +212,20 @@ METRICS = (
         _by("kind", lambda status: status.commits.validations.refused),
     ),
     Metric(
+        "validations_spared",
+        "counter",
+        "{transaction}",
+        "Those of which it was not, and that the protocol ssn let pass all the same.",
+        _one(lambda status: status.commits.validations.spared),
+    ),
+    Metric(
+        "readers_refused",
+        "counter",
+        "{transaction}",
+        "Transactions without writes that the protocol ssn has refused.",
+        _one(lambda status: status.commits.validations.readers_refused),
+    ),
+    Metric(
         "whole_tables_seen",
         "counter",
         "{read}",

@@ -30,6 +30,9 @@ class Settings:
     ----------
     certifier : str
         ``"memory"`` or ``"query"``.
+    concurrency : str
+        The protocol of SERIALIZABLE transactions (:mod:`tique.commit.protocols`):
+        ``"optimistic"``, ``"locking"`` or ``"ssn"``.
     checkpoint : str
         ``"auto"`` (a background thread) or ``"manual"``.
     checkpoint_rows : int
@@ -60,6 +63,7 @@ class Settings:
     """
 
     certifier: str = "memory"
+    concurrency: str = "optimistic"
     checkpoint: str = "auto"
     checkpoint_rows: int = 10_000
     checkpoint_age: float = 3.0
@@ -74,6 +78,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name, allowed in (
             ("certifier", ("memory", "query")),
+            ("concurrency", ("optimistic", "locking", "ssn")),
             ("checkpoint", ("auto", "manual")),
         ):
             value = getattr(self, name)

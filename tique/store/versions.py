@@ -227,6 +227,15 @@ class TableVersions:
         """The newest version of a key, whichever snapshots see it."""
         return self._chains.newest(key)
 
+    def later(self, key: Key, sts: int) -> list[Version]:
+        """The versions of a key with cts > sts, oldest first."""
+        found = []
+        version = self._chains.newest(key)
+        while version is not None and version[0] > sts:
+            found.append(version)
+            version = version[2]
+        return found[::-1]
+
     @property
     def judges_since(self) -> int:
         """The oldest snapshot of which the later commits are known by their keys.

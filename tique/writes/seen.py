@@ -53,6 +53,16 @@ class Seen:
         """Rows that the transaction had changed: nothing of them may have changed."""
         self._whole: set[int] = set()
 
+    def copy(self) -> Seen:
+        """Return what was seen so far."""
+        other = Seen()
+        other.definitions = dict(self.definitions)
+        other.rows = dict(self.rows)
+        other.predicates = dict(self.predicates)
+        other.own = set(self.own)
+        other._whole = set(self._whole)
+        return other
+
     def __bool__(self) -> bool:
         """Whether anything was seen."""
         return bool(self.rows or self.predicates or self.own)

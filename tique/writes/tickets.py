@@ -98,6 +98,7 @@ class Ticket:
         "is_bulk",
         "is_validated",
         "merged",
+        "place",
         "references",
         "refusals",
         "stands_alone",
@@ -119,6 +120,8 @@ class Ticket:
         self.is_validated = transaction.is_validated and bool(transaction.seen)
         """Whether what it has seen must be so still."""
         self.cts = 0
+        self.place: int | None = None
+        """Its place in the serial order, if it is not its cts (:mod:`tique.commit.protocols`)."""
         self.merged: list[tuple[TableWrites, Key, Write]] = []
         """Writes in place of which others, computed on newer versions, are committed."""
         self.depends_on_batch = False

@@ -2,8 +2,8 @@
 
 The query is run first, for the keys: then they are locked, in ascending order. A row that
 was committed meanwhile, since the snapshot, is a conflict under SNAPSHOT, at once; under
-READ COMMITTED the query is run again on a new snapshot, until no row that it gives
-was committed since. The locks say that none will be (:mod:`tique.commit.locks`): they are
+READ COMMITTED, and by the protocol that locks (:mod:`tique.commit.protocols.locking`), the query is run
+again on a new snapshot, until no row that it gives was committed since. The locks say that none will be (:mod:`tique.commit.locks`): they are
 kept while it is run again, so that a row that many wait for is not lined up for twice.
 
 The rows of a query by key come from memory where a query without the clause has them
@@ -92,6 +92,7 @@ class LockingSelectStatement(Statement):
         """The result, whose rows are locked; values as they can be written, if kept."""
         expect_lockable(transaction)
         before = frozenset(transaction.locks.of(transaction.txid))
+        noted = transaction.seen_before()
         while True:
             columns, rows = self._attempt(transaction, parameters, before, keeps=keeps)
             keys = {key for _, locked in rows for key in locked}
@@ -101,9 +102,9 @@ class LockingSelectStatement(Statement):
             conflict = newer_commit(transaction, seen)
             if conflict is None:
                 break
-            if transaction.has_one_snapshot:
+            if not transaction.locks_rows:
                 raise serialization_error(conflict)
-            transaction.refresh()
+            transaction.advance(noted)
         # A key that an earlier look at the rows gave may be among them no more.
         self._release(transaction, before | keys)
         transaction.has_locked = True

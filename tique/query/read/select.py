@@ -241,6 +241,8 @@ class PointSelectStatement(SelectStatement):
             return super().run(transaction, parameters)
         place = self._table.primary_key, key
         wait_for_turn(transaction, self._table, place, self._looked_at, self._habit)
+        if transaction.is_validated:
+            transaction.protocol.read(transaction, self._table, key)
         transaction.refresh()
         rows = transaction.session.shown(self.kept_types, self._rows(transaction, key))
         return Outcome(len(rows), self._columns, rows)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tique.checkpoint.uncommitted import UncommittedFold
     from tique.commit.certification import Certifier
     from tique.commit.locks import Locks
+    from tique.commit.protocols.optimistic import Optimistic
     from tique.commit.turns import Contender
     from tique.query.define.altering import Alterations
     from tique.query.define.ddl import DDL
@@ -68,6 +69,7 @@ class DDLTransaction(Transaction):
         *,
         locks: Locks,
         certifier: Certifier,
+        protocol: Optimistic,
         uncommitted: UncommittedFold,
         read_only: bool,
         merges: bool,
@@ -87,6 +89,7 @@ class DDLTransaction(Transaction):
             isolation,
             locks=locks,
             certifier=certifier,
+            protocol=protocol,
             uncommitted=uncommitted,
             read_only=read_only,
             merges=merges,

@@ -71,6 +71,7 @@ from tique.commit.lock_keys import (
     seen_key,
     unique_key,
 )
+from tique.commit.locks import MOST_EVERYWHERE
 from tique.commit.referential import ReferentialCertifier
 from tique.query.transaction.lock_checks import staged_keys
 from tique.store.rows import key_of
@@ -93,10 +94,6 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 
-_MOST_EVERYWHERE = 100
-"""Locks of one transaction that other processes see: the server has room for some thousands."""
-
-
 def read_again(
     transaction: Transaction,
     changes: Iterable[WritingStatement],
@@ -107,19 +104,21 @@ def read_again(
     Parameters
     ----------
     transaction
-        One of READ COMMITTED: in any other it is run once.
+        One that locks what it writes, in READ COMMITTED or by its protocol
+        (:mod:`tique.commit.protocols.locking`): in any other it is run once.
     changes
         Its parts that change rows.
     run
         Runs it.
     """
     if (
-        transaction.has_one_snapshot
+        not transaction.locks_rows
         or transaction.has_run_ddl
         or all(each.table.is_temporary for each in changes)
     ):
         return run()
     base, txid = transaction.sequence - 2, transaction.txid
+    noted = transaction.seen_before()
     has_lost = False
     while True:
         number, visible = transaction.sequence, transaction.visible_sequence
@@ -149,7 +148,7 @@ def read_again(
         transaction.take_back(number - 2)
         transaction.unchecked.clear()
         transaction.sequence, transaction.visible_sequence = number, visible
-        transaction.refresh()
+        transaction.advance(noted)
         if wanted.looked_at:
             _compute_again(transaction, wanted.looked_at)
             transaction.sequence += 2
@@ -243,7 +242,8 @@ def _wanted(transaction: Transaction, after: int, *, is_refused: bool) -> _Wante
     else:
         wanted.met = {k for k in transaction.met if _may_be_locked(transaction, k)}
     if not transaction.is_single:
-        wanted.looked_at = transaction.looked_at - wanted.keys
+        if not transaction.has_one_snapshot:
+            wanted.looked_at = transaction.looked_at - wanted.keys
         wanted.references = transaction.references.after(after)
     return wanted
 
@@ -376,7 +376,7 @@ def _must_lock_everywhere(transaction: Transaction, keys: Collection[LockKey]) -
     return (
         transaction.timeline.has_company
         and not transaction.is_single
-        and len(keys) + len(transaction.locks.of(transaction.txid)) <= _MOST_EVERYWHERE
+        and len(keys) + len(transaction.locks.of(transaction.txid)) <= MOST_EVERYWHERE
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tique.commit.certification import Certifier
     from tique.commit.lock_keys import LockKey
     from tique.commit.locks import Locks
+    from tique.commit.protocols.optimistic import Optimistic
     from tique.commit.turns import Contender
     from tique.history.moments import Point
     from tique.query.read.forms import Choice
@@ -130,8 +131,9 @@ class Transaction(KeyedRows):
         The connection's engine session, which holds the staging tables.
     isolation
         The isolation level.
-    locks, certifier
-        The database's row locks, and what finds a newer commit of a key.
+    locks, certifier, protocol
+        The database's row locks, what finds a newer commit of a key, and what keeps
+        SERIALIZABLE transactions apart.
     read_only
         Whether writes are refused.
     merges
@@ -191,6 +193,7 @@ class Transaction(KeyedRows):
         *,
         locks: Locks,
         certifier: Certifier,
+        protocol: Optimistic,
         uncommitted: UncommittedFold,
         read_only: bool = False,
         merges: bool = True,
@@ -206,6 +209,9 @@ class Transaction(KeyedRows):
         self.isolation = isolation
         self.is_validated = isolation is _SERIALIZABLE
         """Whether what it has seen must be so still when it is committed."""
+        is_locking = self.is_validated and protocol.locks
+        self.locks_rows = isolation is _READ_COMMITTED or is_locking
+        """Whether its statements lock the rows that they write."""
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
@@ -223,9 +229,10 @@ class Transaction(KeyedRows):
         self.sequence = 0
         self.visible_sequence = 0
         """The last sequence number that a statement's own reads may see."""
-        self.merges = merges
+        self.merges = merges and not is_locking
         self.locks = locks
         self.certifier = certifier
+        self.protocol = protocol
         self.uncommitted = uncommitted
         self.lock_timeout: float | None = None
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
@@ -370,6 +377,27 @@ class Transaction(KeyedRows):
                 self.sts = self.timeline.refresh(self.txid, keeps=keeps)
                 self._forget_rows()
             self._is_first_statement = False
+
+    def seen_before(self) -> Seen:
+        """What the application has seen before a statement that begins (:meth:`advance`)."""
+        return self.seen.copy() if self.is_validated else self.seen
+
+    def advance(self, seen: Seen) -> None:
+        """Take a newer snapshot for a statement that others overtook, and that is run again.
+
+        The application has seen nothing of this run.
+
+        Raises
+        ------
+        SerializationError
+            What it had seen before is not so there.
+        """
+        if self.has_one_snapshot:
+            self.seen = seen.copy()
+            self._unseen.clear()
+            self.protocol.advance(self)
+        else:
+            self.refresh()
 
     def renew(self) -> bool:
         """Take a new snapshot if nothing was read or written; whether that is so."""
