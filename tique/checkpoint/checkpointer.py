@@ -92,7 +92,8 @@ class Checkpointer:
     rows
         The number of cached rows of a table that starts a round.
     age
-        The time, in seconds, after which cached rows start a round anyhow.
+        The time, in seconds, after which cached rows start a round anyhow. The engine may
+        have both multiplied (:attr:`Engine.fold_patience`).
     automatic
         Whether a background thread watches the thresholds.
     retention
