@@ -205,6 +205,11 @@ class Engine(ABC, Generic[SessionT]):
         """
         return not self.held
 
+    @property
+    def fold_patience(self) -> int:
+        """How many times as many versions as else, and as old ones, a fold waits for."""
+        return 1
+
     def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
         """The forms for a table in a statement that has such parts."""
         return self.forms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from contextlib import closing
 
 import pytest
@@ -103,6 +104,7 @@ KINDS = {
     "struct": (", extra STRUCT(a INTEGER, b VARCHAR)", "{'a': number, 'b': 'x'}"),
     "generated": (", extra INTEGER, g INTEGER GENERATED ALWAYS AS (n + 1)", "7"),
     "check": (", extra INTEGER, CHECK (n >= m)", "7"),
+    "place": (", extra INTEGER, rowid INTEGER DEFAULT 1", "7"),
 }
 
 
@@ -243,6 +245,38 @@ def test_a_snapshot_that_is_held_has_folds_anew(engine):
         assert reader.execute(total).fetchall() == [(0,)]
         reader.rollback()
         assert kept.in_place
+
+
+@ON_DUCKDB
+def test_folds_wait_for_more_beside_a_snapshot_that_is_held(engine):
+    """P7: rows that are written anew are gathered first, and folded for all that."""
+    connection = engine.connect(checkpoint_rows=100, checkpoint_age=60)
+    database = connection._database
+    (versions,) = fill_and_watch(connection)
+    database.engine.held.add(connection)
+    insert(connection, range(150))
+    time.sleep(1)
+    assert versions.rows == 150
+    insert(connection, range(150, 650))
+    wait_until(lambda: versions.is_empty)
+    insert(connection, range(650, 800))
+    time.sleep(1)
+    assert versions.rows == 150
+    database.engine.held.discard(connection)
+    wait_until(lambda: versions.is_empty)
+
+
+def fill_and_watch(connection):
+    """What is known of the versions of a new table."""
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    connection.commit()
+    return connection._database.catalog.all_versions()
+
+
+def insert(connection, keys):
+    for key in keys:
+        connection.execute("INSERT INTO t VALUES (%s)", [key])
+    connection.commit()
 
 
 @pytest.mark.usefixtures("stage")

@@ -92,7 +92,8 @@ class Checkpointer:
     rows
         The number of cached rows of a table that starts a round.
     age
-        The time, in seconds, after which cached rows start a round anyhow.
+        The time, in seconds, after which cached rows start a round anyhow. The engine may
+        have both multiplied (:attr:`Engine.fold_patience`).
     automatic
         Whether a background thread watches the thresholds.
     retention
@@ -172,8 +173,9 @@ class Checkpointer:
 
     def _is_over(self) -> bool:
         stable = None
+        enough = self._rows * self._engine.fold_patience
         for versions in self._catalog.all_versions():
-            if versions.rows >= self._rows and not self.obstacles.is_resting(
+            if versions.rows >= enough and not self.obstacles.is_resting(
                 versions.table
             ):
                 if stable is None:
@@ -190,7 +192,8 @@ class Checkpointer:
                 self._housekeeping()
                 if self._stopping or not self._automatic or self._timeline.is_lost:
                     continue
-                late = time.monotonic() - self._due_since >= self._age
+                age = self._age * self._engine.fold_patience
+                late = time.monotonic() - self._due_since >= age
                 if late or self._is_over():
                     # A connection that is abandoned in the midst of DDL holds the lock
                     # until the housekeeping closes it.

@@ -4,6 +4,9 @@ Those of this process are known before the commit begins (:meth:`Locks.enter`). 
 process shows when the commit is at the server (:mod:`tique_backends.servers.row_locks`): nothing of
 it is there then. The transaction waits for the lock, has it, and commits again: each time it
 has at least one lock more, so there is an end, and each wait has one.
+
+One that is validated, and that commits of other processes have overtaken a few times, is committed
+behind a barrier. The server does not look for locks of its rows then, so it locks them before.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique._translation import translating
+from tique.commit.lock_keys import in_order
+from tique.writes.tickets import OvertakenError
 from tique_backends.servers.row_locks import RowsLockedError
 
 if TYPE_CHECKING:
@@ -34,10 +39,20 @@ def commit_behind_locks(
     """
     with translating():
         committer.prepare(transaction)
+    needs_barrier = False
     while True:
         locks.enter(transaction, patience)
         try:
-            committer.commit(transaction)
+            committer.commit(transaction, needs_barrier=needs_barrier)
+        except OvertakenError:
+            locks.leave(transaction.txid)
+            rows = [
+                (number, key)
+                for number, writes in transaction.writes.items()
+                for key in writes.rows
+            ]
+            locks.lock(transaction.txid, in_order(rows), 0, patience)
+            needs_barrier = True
         except RowsLockedError as error:
             locks.leave(transaction.txid)
             locks.lock_met(transaction.txid, error.numbers, patience)

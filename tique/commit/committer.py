@@ -163,8 +163,10 @@ class Committer:
     def prepare(self, transaction: Committing) -> None:
         """Decide how the transaction is committed, before it looks for row locks."""
 
-    def commit(self, transaction: Committing) -> int:
+    def commit(self, transaction: Committing, *, needs_barrier: bool = False) -> int:
         """Commit; return the cts once sts covers it.
+
+        With a barrier no other process commits in the meantime.
 
         Raises
         ------
@@ -174,8 +176,10 @@ class Committer:
             If the engine failed in such a way that the outcome cannot be known.
         RowsLockedError
             If another process has locked a row: nothing is committed.
+        OvertakenError
+            If it should be tried with a barrier: nothing is committed.
         """
-        ticket = Ticket(transaction)
+        ticket = Ticket(transaction, needs_barrier=needs_barrier)
         self._queue.append(ticket)
         try:
             while not ticket.done:
@@ -578,7 +582,7 @@ class Committer:
             for ticket in certified
         ]
         bulk = [writes for writes in certified[0].writes if writes.is_staged]
-        if not bulk:
+        if not certified[0].needs_barrier:
             return self._log(certified, records), {}
         staged: dict[int, int] = {}
         try:

@@ -64,7 +64,12 @@ from tique._translation import given_up
 from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
 from tique.commit.referential import reference_hashes
-from tique.writes.tickets import Conflict, failure, serialization_error
+from tique.writes.tickets import (
+    Conflict,
+    OvertakenError,
+    failure,
+    serialization_error,
+)
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.servers.row_locks import RowsLockedError
 from tique_backends.sharing import (
@@ -124,9 +129,9 @@ class SharedCommitter(Committer):
 
     @override
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
-        if batch[0].is_bulk:
-            # The shared sequencer does not know its keys: it is certified here, against
-            # every commit before the barrier.
+        if batch[0].needs_barrier:
+            # The shared sequencer does not know its keys, or what it saw: it is certified
+            # here, against every commit before the barrier.
             batch[0].cts = self._timeline.bar()
             self._stamped = batch
         # Commits that are followed meanwhile are certified by the shared sequencer.
@@ -169,15 +174,8 @@ class SharedCommitter(Committer):
         self._timeline.fall_behind()
         ticket.refusals += 1
         if ticket.is_validated and ticket.refusals >= self.refusals_before_barrier:
-            self._certifier.undo(ticket)
-            try:
-                for writes in ticket.writes:
-                    writes.switch_to_stage(ticket.transaction.session)
-            except EngineError as error:
-                ticket.settle(failure(error))
-                return
-            ticket.is_bulk = ticket.stands_alone = True
-        if ticket.refusals < self.most_refusals:
+            ticket.settle(OvertakenError())
+        elif ticket.refusals < self.most_refusals:
             self._queue.appendleft(ticket)
         else:
             ticket.settle(serialization_error(self._refusal(ticket)))

@@ -85,6 +85,13 @@ class Conflict(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
+class OvertakenError(Exception):
+    """Other processes' commits came between again and again: it needs a barrier.
+
+    Nothing was committed.
+    """
+
+
 class Ticket:
     """One transaction's place in the queue and, later, its outcome."""
 
@@ -98,6 +105,7 @@ class Ticket:
         "is_bulk",
         "is_validated",
         "merged",
+        "needs_barrier",
         "place",
         "references",
         "refusals",
@@ -106,14 +114,16 @@ class Ticket:
         "writes",
     )
 
-    def __init__(self, transaction: Committing) -> None:
+    def __init__(self, transaction: Committing, *, needs_barrier: bool = False) -> None:
         self.transaction = transaction
         self.writes = [writes for writes in transaction.writes.values() if writes]
         self.references = transaction.references
         self.is_bulk = any(writes.is_staged for writes in self.writes)
         """Whether some of its writes are in staging tables."""
+        self.needs_barrier = self.is_bulk or needs_barrier
+        """Whether other processes must not commit between its timestamp and its end."""
         # Whether the ticket cannot share a batch.
-        self.stands_alone = self.is_bulk or any(
+        self.stands_alone = self.needs_barrier or any(
             writes.copies and any(write.deleted for write in writes.copies)
             for writes in self.writes
         )

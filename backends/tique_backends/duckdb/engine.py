@@ -82,6 +82,10 @@ if TYPE_CHECKING:
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""
 
+_PATIENCE = 5
+"""Of folds that write rows anew: each reads the rows' other columns by a scan of the table, and
+that costs five times as many rows hardly more."""
+
 _SCHEMA = (
     "CREATE SCHEMA tique",
     "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
@@ -204,6 +208,11 @@ class DuckDBEngine(Engine[DuckDBSession]):
                 "default_collation must be binary: keys that another one calls equal "
                 "are different ones for tique",
             )
+
+    @property
+    @override
+    def fold_patience(self) -> int:
+        return 1 if self.in_place else _PATIENCE
 
     @override
     def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:

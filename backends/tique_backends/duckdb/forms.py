@@ -176,7 +176,8 @@ class DuckDBForms(Forms):
     @override
     def stored_with_keys(self, table: Table, keys: str) -> str:
         same = key_equality(table, table.primary_key, "_s.", "_k.")
-        return f"(SELECT _s.* FROM {with_keys(table, f'{keys} AS _k', same)})"
+        found = with_keys(table, f"{keys} AS _k", "_k", same)
+        return f"(SELECT _s.* FROM {found})"
 
     @override
     def scan(
@@ -330,15 +331,16 @@ def rows_query(table: Table, read: Sequence[int], keys: Sequence[Row]) -> str:
     same = listed_equality(table, table.primary_key)
     source = f"{storage_name(table)} AS _s JOIN {wanted} ON {same}"
     if len(read) > _NARROW:
-        source = with_keys(table, wanted, same)
+        source = with_keys(table, wanted, "_x", same)
     return f"SELECT {kept_list(table, read, '_s.')} FROM {source}"
 
 
-def with_keys(table: Table, keys: str, same: str) -> str:
+def with_keys(table: Table, keys: str, name: str, same: str) -> str:
     """The storage rows ``_s`` that are the ``same`` as one of ``keys``, for FROM.
 
     Their places are found first: only then DuckDB 2.0 reads no more of the other columns
-    than these rows' (1.5 does for few). Each key is there once.
+    than these rows' (1.5 does for few). Each key is there once, with other columns of
+    the table's perhaps, under the ``name`` that ``keys`` has.
     """
     storage = storage_name(table)
     names = [column.name for column in table.columns]
@@ -347,8 +349,8 @@ def with_keys(table: Table, keys: str, same: str) -> str:
         # The place has no name then.
         return f"{storage} AS _s JOIN {keys} ON {same}"
     return (
-        f"{storage} AS _s JOIN (SELECT _s.rowid AS _place FROM {storage} AS _s "
-        f"JOIN {keys} ON {same}) AS _p ON _s.rowid = _p._place"
+        f"{storage} AS _s JOIN (SELECT _s.rowid, {name}.* FROM {storage} AS _s "
+        f"JOIN {keys} ON {same}) AS {name} ON _s.rowid = {name}.rowid"
     )
 
 

@@ -26,6 +26,7 @@ from tique_backends.duckdb.forms import (
     staged_checks,
     staged_columns,
     staged_generated,
+    with_keys,
 )
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.duckdb.sessions.results import (
@@ -498,9 +499,9 @@ class DuckDBSession(Session):
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         storage = storage_name(table)
         with self._relation(arrow_table(table, rows, columns)) as relation:
+            found = with_keys(table, f"{relation} AS _r", "_r", same)
             self._run(
-                f"CREATE OR REPLACE TEMP TABLE {_WHOLE} AS SELECT {items} "
-                f"FROM {storage} AS _s JOIN {relation} AS _r ON {same}",
+                f"CREATE OR REPLACE TEMP TABLE {_WHOLE} AS SELECT {items} FROM {found}",
                 (),
             )
         self.bind_indexes(table)
