@@ -79,6 +79,9 @@ def test_a_place_is_left_twice():
 class Transaction:
     """A write set of nothing but its keys."""
 
+    is_validated = False
+    writes = ()
+
     def __init__(self, monkeypatch, *claims):
         monkeypatch.setattr(turns, "_claims", lambda *_: dict.fromkeys(claims))
 

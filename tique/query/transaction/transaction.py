@@ -21,10 +21,13 @@ from tique.query.transaction.held import Held
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.store.kept_keys import too_old
+from tique.writes.predicates import Predicate
 from tique.writes.references import References
 from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError
+from tique_backends.records import MISSING
+from tique_rewriter.plans.plan import Comparison, Literal
 from tique_rewriter.plans.text import Moment
 from tique_rewriter.scope.moments import timed
 
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
-    from tique.writes.predicates import Predicate
     from tique_backends.engine import Engine
     from tique_backends.records import Row
     from tique_backends.session import Session
@@ -535,6 +537,18 @@ class Transaction(KeyedRows):
                 self.seen.table(table)
             for key in writes.written_after(sequence):
                 self.seen.own_row(table, key)
+                row = writes.rows[key].row
+                if table.computed_keys:
+                    self.seen.table(table)
+                for positions in table.unique:
+                    if not {None, MISSING}.intersection(row[i] for i in positions):
+                        self._see_no_other(table, positions, row)
+
+    def _see_no_other(self, table: Table, positions: tuple[int, ...], row: Row) -> None:
+        """Note that no row of the snapshot had these values of a row that was written."""
+        same = [Comparison(i, "=", Literal(row[i])) for i in positions]
+        columns = frozenset({*positions, *table.primary_key})
+        self.seen.rows_of(Predicate(table, same), (), columns)
 
     def reads_committed_rows(self, tables: Iterable[Table]) -> bool:
         """Whether it sees of tables what any session sees in its snapshot."""
