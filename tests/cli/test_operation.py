@@ -67,7 +67,19 @@ def test_status_of_an_idle_database(run, adopted, path):
             "last_error": None,
             "lag": 0,
         },
-        "commits": {"committed": 0, "conflicts": 0, "retries": 0, "merges": 0},
+        "commits": {
+            "committed": 0,
+            "conflicts": 0,
+            "retries": 0,
+            "merges": 0,
+            "validations": {
+                "count": 0,
+                "refused": [],
+                "whole_tables": [],
+                "spared": 0,
+                "readers_refused": 0,
+            },
+        },
     }
 
 

@@ -133,7 +133,7 @@ def test_commits_of_other_rows_go_on(engine, connection):
     connection.execute(f"INSERT INTO k VALUES ({row(engine, 2)})")
     connection.commit()
     other.commit()
-    other.execute("SELECT n FROM k").fetchall()
+    other.execute("SELECT l FROM k").fetchall()
     connection.execute("UPDATE k SET l = NULL WHERE id = 1")
     connection.commit()
     other.execute("UPDATE k SET n = 9 WHERE id = 1")

@@ -373,19 +373,6 @@ class Table:
         return [outcomes[number] for number in range(len(many))]
 
 
-def fewer(
-    many: Sequence[Sequence[Statement]],
-) -> Iterator[list[list[Statement]]]:
-    """Yield the same programs without one of them, or without one statement."""
-    for number, program in enumerate(many):
-        yield [*map(list, many[:number]), *map(list, many[number + 1 :])]
-        for place, statement in enumerate(program):
-            if statement in (SAVEPOINT, ROLLBACK_TO):
-                continue
-            rest = [*program[:place], *program[place + 1 :]]
-            yield [rest if n == number else [*same] for n, same in enumerate(many)]
-
-
 def described(outcomes: Sequence[Outcome], last: State) -> str:
     """What happened, to read."""
     lines = []

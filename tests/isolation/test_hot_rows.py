@@ -213,7 +213,7 @@ def test_a_statement_is_not_run_again_for_ever(engine, monkeypatch):
     monkeypatch.setattr("tique.connection.execution._TRIES_FOR", 0.2)
     attempts = []
 
-    def lose(*_):
+    def lose(*_, **_options):
         attempts.append(None)
         raise tique.SerializationError("another transaction committed first")
 

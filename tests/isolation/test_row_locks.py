@@ -473,10 +473,10 @@ def test_a_commit_under_way_is_waited_for(engine, table, monkeypatch):
     began, goes_on = threading.Event(), threading.Event()
     commit = committer.commit
 
-    def slow(transaction):
+    def slow(transaction, **options):
         began.set()
         assert goes_on.wait(PATIENCE)
-        return commit(transaction)
+        return commit(transaction, **options)
 
     with (
         engine.connect() as writer,
@@ -657,7 +657,7 @@ def test_a_holder_waits_for_no_turn(engine, table, monkeypatch, at):
 def test_a_commit_of_unknown_outcome_holds_nobody_up(engine, table, monkeypatch):
     """P6: its locks go, and it is no commit under way for those that lock later."""
 
-    def fail(transaction):
+    def fail(transaction, **_options):
         raise tique.OutcomeUnknown("the reply is lost", txid=transaction.txid)
 
     with engine.connect() as holder, engine.connect() as other:

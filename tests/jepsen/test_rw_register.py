@@ -315,7 +315,7 @@ def test_search_that_takes_too_long_is_a_doubt(monkeypatch):
 @pytest.mark.slow
 def test_large_history_takes_seconds():
     operations = as_registers(
-        simulate(1, 100_000, keys=50, clients=16, serializable=True)
+        simulate(1, 20_000, keys=50, clients=16, serializable=True)
     )
     begun = time.process_time()
     verdict = registers.check(operations)

@@ -213,13 +213,13 @@ def test_definitions_that_were_followed_meanwhile(pair, monkeypatch):
     keep_up(first)
     commit, begun = type(first.database.committer).commit, []
 
-    def delayed(committer, transaction):
+    def delayed(committer, transaction, **options):
         if committer is first.database.committer:
             begun.append(transaction.planned_at is not None)
             if len(begun) == 1:
                 second.run("CREATE TABLE u (id INTEGER PRIMARY KEY)")
                 first.database.timeline.catch_up()
-        return commit(committer, transaction)
+        return commit(committer, transaction, **options)
 
     monkeypatch.setattr(type(first.database.committer), "commit", delayed)
     assert first.run(ADD).rowcount == 1

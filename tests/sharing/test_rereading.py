@@ -11,7 +11,7 @@ import tique
 from tests.effort import effort
 from tests.sharing.playing import ROWS
 from tests.sharing.test_row_locks import expect_waiting
-from tique.query.transaction import rereading
+from tique.commit.locks import MOST_EVERYWHERE
 
 ADD = "UPDATE t SET v = abs(v) + 1 WHERE id = 1"
 """It does not merge."""
@@ -91,7 +91,7 @@ def test_what_was_locked_is_given_back(both):
 def test_more_rows_than_the_server_has_room_for(both):
     """They are locked in this process, and the first one that commits wins."""
     first, second = both
-    more = rereading._MOST_EVERYWHERE + 1
+    more = MOST_EVERYWHERE + 1
     rows = ", ".join(f"({n + 10}, 0, '')" for n in range(more))
     first.commit(f"INSERT INTO t VALUES {rows}")
     first.run("UPDATE t SET v = abs(v) + 1")

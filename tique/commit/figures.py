@@ -53,11 +53,11 @@ class ValidationFigures:
     count : int
         Transactions of which it was asked whether what they saw is so still; again where
         commits of other processes came between.
-    refused : dict of str to int
+    refused : tuple of (str, int)
         Those of which it was not, by what had changed: ``"row"``, one that was read by its
         key; ``"predicate"``, the rows of some conditions; ``"table"``, any row of one of which
         no condition is known; ``"definition"``.
-    whole_tables : dict of str to int
+    whole_tables : tuple of (str, int)
         How often a table was read as a whole, or with conditions that cannot be evaluated
         on single rows, by its name: another index or statement may save transactions there.
     spared : int
@@ -67,8 +67,8 @@ class ValidationFigures:
     """
 
     count: int
-    refused: dict[str, int]
-    whole_tables: dict[str, int]
+    refused: tuple[tuple[str, int], ...]
+    whole_tables: tuple[tuple[str, int], ...]
     spared: int
     readers_refused: int
 
@@ -162,8 +162,8 @@ class CommitCounts:
             tuple(phase.figures() for phase in phases),
             ValidationFigures(
                 self.validations,
-                dict(self.refused),
-                dict(self.whole_tables),
+                tuple(self.refused.items()),
+                tuple(self.whole_tables.items()),
                 self.spared,
                 self.readers_refused,
             ),

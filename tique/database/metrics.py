@@ -71,10 +71,10 @@ def _caches(value: Callable[[CacheInfo], float]) -> Callable[[Status], list[Samp
 
 
 def _by(
-    label: str, counts: Callable[[Status], dict[str, int]]
+    label: str, counts: Callable[[Status], tuple[tuple[str, int], ...]]
 ) -> Callable[[Status], list[Sample]]:
     return lambda status: [
-        Sample({label: name}, count) for name, count in counts(status).items()
+        Sample({label: name}, count) for name, count in counts(status)
     ]
 
 

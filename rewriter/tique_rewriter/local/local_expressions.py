@@ -8,8 +8,7 @@ disagree about NULL among the values. CASE says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, reduce
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
@@ -36,6 +35,8 @@ ColumnPosition = Callable[[exp.Column], int | None]
 
 _DEEPEST = 100
 """Operations inside each other: evaluating one takes two frames of Python's stack."""
+_MOST_VALUES = 1000
+"""Of IN: each is a comparison that the driver would make."""
 
 
 def kernel(
@@ -56,6 +57,15 @@ def local_condition(
 ) -> Condition | None:
     """Return a condition in the driver's language, if it fits."""
     return _Reader(source, position_of).condition(node, 0)
+
+
+def joined(operator: str, conditions: Sequence[Condition]) -> Condition:
+    """Return conditions joined by AND or OR, as flat as can be: each level takes a frame."""
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    sides = (conditions[:half], conditions[half:])
+    return Junction(operator, *[joined(operator, side) for side in sides])
 
 
 class _Reader:
@@ -145,9 +155,11 @@ class _Reader:
         """Return comparisons of one column with values, joined by AND or (of IN) OR."""
         operator, found = "AND", sides(node)
         if type(node) is exp.In and set(node.args) == {"this", "expressions"}:
+            if len(node.expressions) > _MOST_VALUES:
+                return None
             operator, found = "OR", [(node.this, "=", e) for e in node.expressions]
-        known: list[Condition] = [*compared(self._source, self._column, found)]
-        return reduce(partial(Junction, operator), known) if known else None
+        known = compared(self._source, self._column, found)
+        return joined(operator, known) if known else None
 
     def _column(self, node: exp.Expr) -> int | None:
         return self._position_of(node) if isinstance(node, exp.Column) else None

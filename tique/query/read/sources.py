@@ -30,12 +30,12 @@ from tique.store.rows import lacks
 from tique.writes.predicates import Predicate
 from tique_backends.forms import together
 from tique_rewriter.local.kernel import NotLocal
+from tique_rewriter.local.local_expressions import joined
 from tique_rewriter.local.values import key_coercer
 from tique_rewriter.plans.past import Past
 from tique_rewriter.plans.plan import (
     ROW_NUMBER,
     Comparison,
-    Junction,
     Literal,
     Operand,
     Parameter,
@@ -51,13 +51,12 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique_backends.forms import Forms
     from tique_backends.records import Row
-    from tique_rewriter.plans.plan import Condition
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
 
-_MOST_LOOKED_UP = 50
-"""Keys in one condition: evaluating it takes as many frames of Python's stack."""
+_MOST_LOOKED_UP = 200
+"""Keys in one condition, which the driver may have to evaluate."""
 
 _NOTHING_RECENT = "its snapshot has no recent version"
 _NOTHING_ASKED_FOR = "no recent version has the values that are asked for"
@@ -515,15 +514,17 @@ def looked_up(
     binding: dict[int, Operand] | None = None,
 ) -> Source:
     """A table that a query joins, as ``_o``, with some values of these columns."""
-    found: Condition | None = None
-    for key in keys if len(keys) <= _MOST_LOOKED_UP else ():
-        row: Condition | None = None
-        for position, value in zip(positions, key, strict=True):
-            same = Comparison(position, "=", Literal(value))
-            row = same if row is None else Junction("AND", row, same)
-        if row is not None:
-            found = row if found is None else Junction("OR", found, row)
-    conditions = () if found is None else (found,)
+    rows = [
+        joined(
+            "AND",
+            [
+                Comparison(position, "=", Literal(value))
+                for position, value in zip(positions, key, strict=True)
+            ],
+        )
+        for key in (keys if len(keys) <= _MOST_LOOKED_UP else ())
+    ]
+    conditions = (joined("OR", rows),) if rows else ()
     return Source(Reference(table, " AS _o", binding or {}, conditions=conditions))
 
 
