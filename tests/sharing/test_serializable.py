@@ -9,6 +9,7 @@ import pytest
 
 import tique
 from tests.effort import effort
+from tique.commit.shared import SharedCommitter
 
 LEVEL = {"isolation_level": "SERIALIZABLE"}
 PAIRS = 5
@@ -65,6 +66,29 @@ def test_a_commit_of_another_process_that_is_not_followed_yet(serializable):
         one.commit("UPDATE duty SET here = here + 1 WHERE id = 1")
     two.connection.commit()
     assert one.rows("SELECT here FROM duty ORDER BY id") == [(6,), (1,), (0,)]
+
+
+def test_a_barrier_passes_no_lock_of_a_row(serializable, monkeypatch):
+    """P9: a commit that others have overtaken waits for row locks that came meanwhile, too."""
+    monkeypatch.setattr(SharedCommitter, "refusals_before_barrier", 1)
+    one, two = serializable
+    put_back = SharedCommitter._put_back
+
+    def lock_meanwhile(committer, ticket):
+        two.run("SELECT here FROM duty WHERE id = 3 FOR UPDATE")
+        put_back(committer, ticket)
+
+    monkeypatch.setattr(SharedCommitter, "_put_back", lock_meanwhile)
+    assert on_duty(one, 2) == 1
+    leave(one, 3)
+    two.commit("UPDATE duty SET here = 5 WHERE id = 1")
+    with ThreadPoolExecutor(1) as pool:
+        committing = pool.submit(one.connection.commit)
+        with pytest.raises(TimeoutError):
+            committing.result(1.0)
+        two.connection.rollback()
+        committing.result(20)
+    assert two.rows("SELECT here FROM duty ORDER BY id") == [(5,), (1,), (0,)]
 
 
 def test_a_bulk_commit_of_another_process(serializable):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_rewriter.schema import ComputedKey, Table
 
-_KEYS_PER_QUERY = 200
+KEYS_PER_QUERY = 200
 
 
 class Certifier(Protocol):
@@ -144,8 +144,8 @@ class ComputedKeys:
         new = [write for _, write in writes.buffered() if not write.deleted]
         if new:
             self._catalog.versions(table).drain(session)
-        for start in range(0, len(new), _KEYS_PER_QUERY):
-            part = new[start : start + _KEYS_PER_QUERY]
+        for start in range(0, len(new), KEYS_PER_QUERY):
+            part = new[start : start + KEYS_PER_QUERY]
             rows = [(key_of(key.columns, write.row), write.sts) for write in part]
             sql = self._forms.computed_keys(table, key, rows)
             for number, value, winner in session.execute(sql).fetch_all():
@@ -192,8 +192,8 @@ class QueryCertifier:
         for positions, entries in written_keys(writes):
             if entries:
                 self._catalog.versions(writes.table).drain(session)
-            for start in range(0, len(entries), _KEYS_PER_QUERY):
-                part = entries[start : start + _KEYS_PER_QUERY]
+            for start in range(0, len(entries), KEYS_PER_QUERY):
+                part = entries[start : start + KEYS_PER_QUERY]
                 found = self._ask(writes.table, positions, part, session)
                 if found is not None:
                     return found

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique._translation import concerning
-from tique.commit.certification import differing
+from tique.commit.certification import KEYS_PER_QUERY, differing
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.predicates import Predicate, SeenPredicate
 from tique.writes.seen import is_same_row
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 
-_KEYS_PER_QUERY = 200
 _MANY = 100
 """From so many changed keys on those of a predicate are looked up in an index."""
 
@@ -394,8 +393,8 @@ class Validation:
         if self._batch.writes_to(table):
             raise BehindBatchError
         self._versions(table).drain(session)
-        for start in range(0, len(keys), _KEYS_PER_QUERY):
-            part = keys[start : start + _KEYS_PER_QUERY]
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            part = keys[start : start + KEYS_PER_QUERY]
             sql = self._forms.conflicts(table, table.primary_key, len(part))
             given = [value for key in part for value in (*key, sts)]
             for number, winner in session.execute(sql, given).fetch_all():
@@ -495,7 +494,6 @@ class _Rows:
         self.seen = seen
         everything = range(len(table.columns))
         self.columns = everything if seen.columns is None else seen.columns
-        self._table = table
         bound = dict(zip(*seen.group(table.primary_key), strict=True))
         self._positions = tuple([i for i in table.primary_key if i in bound])
         self._values = tuple([bound[i] for i in self._positions])

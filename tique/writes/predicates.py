@@ -104,7 +104,8 @@ class SeenPredicate(NamedTuple):
                     value = coercer(self.table.columns[position].type)(value)
                 except NotLocal:
                     continue
-                bound[position] = value
+                if value is not None:
+                    bound[position] = value
         return tuple(bound), tuple(bound.values())
 
 

@@ -180,6 +180,16 @@ class TableWrites:
                 return
             yield key
 
+    def versions_after(self, sequence: int) -> Iterator[tuple[Key, Row]]:
+        """Each buffered version that statements after a number wrote, newest first."""
+        older: dict[Key, Write] = {}
+        for number, key, before, _ in reversed(self._history):
+            if number <= sequence:
+                return
+            yield key, older.get(key, self.rows[key]).row
+            if before is not None:
+                older[key] = before
+
     def add(self, write: Write) -> None:
         """Buffer an inserted or deleted copy of a keyless table's row."""
         self.copies.append(write)

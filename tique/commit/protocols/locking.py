@@ -2,7 +2,7 @@
 
 A row that is written is locked at the statement, as in READ COMMITTED
 (:mod:`tique.query.transaction.rereading`), and one that is read by its key is locked shared, each until the
-transaction ends. Whoever gets a lock after another one's commit sees what that has left: the
+transaction ends. A transaction that gets a lock after another one's commit sees what that has left: the
 snapshot moves forward to it, and a statement that had written is taken back and run again.
 
 Argument

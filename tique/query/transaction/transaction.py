@@ -535,9 +535,8 @@ class Transaction(KeyedRows):
                 continue
             if writes.is_staged or writes.copies:
                 self.seen.table(table)
-            for key in writes.written_after(sequence):
+            for key, row in writes.versions_after(sequence):
                 self.seen.own_row(table, key)
-                row = writes.rows[key].row
                 if table.computed_keys:
                     self.seen.table(table)
                 for positions in table.unique:
@@ -606,6 +605,11 @@ class Transaction(KeyedRows):
         seen, self.seen = self.seen, Seen()
         try:
             yield
+        except BaseException:
+            # Any row may be the reason.
+            for table in self.seen.definitions.values():
+                seen.table(table)
+            raise
         finally:
             self.seen = seen
 
