@@ -7,7 +7,7 @@ row where nothing that the transaction has read was changed.
 What is checked afterwards: a client's transactions follow from the seed and its number,
 and every update writes who it is from. What a client wrote last to a field must be there,
 unless another client's value is. That finds lost updates, transactions of which a part is
-missing, and what was written by nobody who committed.
+missing, and what no committed transaction wrote.
 """
 
 from __future__ import annotations

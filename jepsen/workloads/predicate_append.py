@@ -2,7 +2,7 @@
 
 The elements are rows whose key does not tell their list. Two clients that append to it
 write different rows, behind what they saw as the last: snapshot isolation lets both have the same
-place. Whoever commits second has seen a list that is not so any more.
+place. The second one to commit has seen a list that is not so any more.
 """
 
 from __future__ import annotations

@@ -74,13 +74,13 @@ def test_a_table_that_was_read_stays(reader, other, sql):
     ],
 )
 def test_definitions_elsewhere(reader, other, sql):
-    """They are in nobody's way; that it is refused for the table it writes to is as ever."""
+    """They are in no transaction's way; that it is refused for the table it writes to is as ever."""
     other.execute(sql)
     assert ends(reader) in ({None, "40001"} if "INDEX" in sql else {None})
 
 
 def test_tables_of_its_own(engine, reader, other):
-    """Nobody else has them."""
+    """Other sessions do not have them."""
     reader.execute("CREATE TEMPORARY TABLE own (id INTEGER PRIMARY KEY, v INTEGER)")
     reader.execute("INSERT INTO own VALUES (1, 1)")
     assert reader.execute("SELECT v FROM own").fetchall() == [(1,)]
@@ -88,7 +88,7 @@ def test_tables_of_its_own(engine, reader, other):
 
 
 def test_the_past_stays(engine):
-    """Of it nothing can change: whoever has read it is not refused for what is now."""
+    """Of it nothing can change: a transaction that has read it is not refused for what is now."""
     options = {"checkpoint": "manual", "history": "1 hour"}
     reader, other = engine.connect(**options), engine.connect(**options)
     reader.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, v INTEGER)")

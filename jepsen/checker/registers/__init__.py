@@ -7,8 +7,8 @@ as they do in `list_append`, under the same names, which is Elle's procedure
 (``elle.rw-register``).
 
 The cycles of an order that is known in part do not show everything: of two writes that
-nobody can put in order, either order may contradict the reads. So where there is no cycle
-an order of all transactions is sought (`serial`). Whoever finds it has shown the history
+no reads put in order, either order may contradict the reads. So where there is no cycle
+an order of all transactions is sought (`serial`). Such an order shows the history
 strict-serializable, and so valid under every model; that there is none is an anomaly of its
 own. Under the models below serializability valid means that nothing contradicts them.
 """

@@ -3,12 +3,12 @@
 In such an order each read shows the last write before it. So when a transaction is placed
 next, everything that it is known to come after has to be placed, and each version that it
 overwrites must have no reader left but itself. These two suffice: a reader comes after its
-version's writer, and nobody has overwritten that version, as the reader was left.
+version's writer, and no write has overwritten that version, as the reader was left.
 
 *What can do no harm is done at once.* A transaction that writes only what it has read (or
-nothing, or what nobody else is left to write) can be moved to the front of any order that
-goes on from here: what it reads stays as it is until it is placed, so that nobody writes
-there before it, and nobody before it reads what it writes. Only blind writes are choices.
+nothing, or what no transaction left writes) can be moved to the front of any order that
+goes on from here: what it reads stays as it is until it is placed, so that no transaction writes
+there before it, and none before it reads what it writes. Only blind writes are choices.
 
 *The rest is tried*, what ended first before what ended later. Which transactions are left
 decides everything that can come: a version with readers left is the current one, and any

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jepsen.checker.transactions import Transaction
 
 UNKNOWN: Final = object()
-"""In the place of a value: it was not read, or not written, or nobody knows."""
+"""In the place of a value: it was not read, or not written, or that is not known."""
 
 
 class Access(NamedTuple):
