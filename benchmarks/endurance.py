@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.crews import ClientCrew, ProcessCrew
@@ -36,6 +37,9 @@ class Slice:
         Seconds since the window opened.
     throughput : float
         Commits per second.
+    cpu : float
+        Seconds of this process's CPU per commit: an embedded engine's and the clients', of a
+        server the clients' alone.
     sizes : mapping of str to int
         Bytes when it ended: of this process's memory, in which the clients' threads are,
         and of the database's tables by their purpose, where the target tells.
@@ -43,6 +47,7 @@ class Slice:
 
     end: float
     throughput: float
+    cpu: float
     sizes: Mapping[str, int]
 
 
@@ -242,6 +247,7 @@ def _endure(
         crew.open_window()
         opened = monotonic()
         ends: list[float] = []
+        used = [process_time()]
         sizes: list[Mapping[str, int]] = []
         held: list[OpenSnapshot] = []
         for number in range(slices):
@@ -251,6 +257,7 @@ def _endure(
                 held.append(OpenSnapshot(reader, workload.scans, opened))
             sleep(max(0.0, opened + (number + 1) * length - monotonic()))
             ends.append(monotonic() - opened)
+            used.append(process_time())
             sizes.append({"memory": memory(), **target.sizes()})
         crew.wait(0)
         ages, failures = [], []
@@ -270,14 +277,9 @@ def _endure(
     failures += workload.failures(observer, before, committed)
     observer.close()
     moments = [each - opened for tally in crew.tallies for each in tally.moments]
-    return Endurance(
-        target.name,
-        [
-            Slice(
-                end, sum(start <= each < end for each in moments) / (end - start), size
-            )
-            for start, end, size in zip([0.0, *ends], ends, sizes, strict=False)
-        ],
-        ages,
-        failures,
-    )
+    found = []
+    for number, (start, end) in enumerate(pairwise([0.0, *ends])):
+        commits = sum(start <= each < end for each in moments)
+        cpu = (used[number + 1] - used[number]) / max(1, commits)
+        found.append(Slice(end, commits / (end - start), cpu, sizes[number]))
+    return Endurance(target.name, found, ages, failures)

@@ -104,12 +104,13 @@ def print_endurance(result: Endurance, console: Console) -> None:
     beside = f" beside {count} open snapshots" if count else ""
     table = Table(title=f"{result.target}{beside}")
     kinds = sorted(result.slices[0].sizes)
-    for heading in ("until s", "tx/s", *(f"{kind} MB" for kind in kinds)):
+    for heading in ("until s", "tx/s", "CPU ms/tx", *(f"{kind} MB" for kind in kinds)):
         table.add_column(heading, justify="right")
     for each in result.slices:
         table.add_row(
             f"{each.end:,.0f}",
             f"{each.throughput:,.1f}",
+            f"{each.cpu * 1000:,.2f}",
             *(f"{each.sizes[kind] / 1e6:,.1f}" for kind in kinds),
         )
     console.print(table)

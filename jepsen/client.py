@@ -37,6 +37,7 @@ from jepsen.recorder import Recorder
 from jepsen.systems import kind_of
 from jepsen.workloads import LEVELS
 from jepsen.workloads.base import Refused
+from tique._translation import translating
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,6 +138,8 @@ class Client:
                 value = self._workload.apply(connection, operation)
                 if commits_each:
                     return "ok", value, None
+                if self._chance.random() < self._plan.bulk:
+                    _stage(connection)
                 if self._chance.random() < _ROLLBACKS:
                     raise Refused("rolled back")
             except tique.OutcomeUnknown as error:
@@ -179,6 +182,15 @@ class Client:
             self._connection.rollback()
         except tique.Error:
             self.close()
+
+
+def _stage(connection: tique.Connection) -> None:
+    """Have the open transaction commit in bulk, as if it had written too many rows."""
+    transaction = connection._execution.transaction
+    if transaction is not None:
+        with translating():
+            for writes in transaction.writes.values():
+                writes.switch_to_stage(transaction.session)
 
 
 def _text(error: Exception) -> str:

@@ -583,6 +583,15 @@ def _replace(owner: object, function: Any, name: str = "") -> None:
     setattr(owner, name or function.__name__, function)
 
 
+def _misses_bulk_commits() -> None:
+    """P1: memory takes itself for complete though rows are in the cache table alone."""
+
+    def publish_bulk(*_: Any, **__: Any) -> None:
+        """Note nothing."""
+
+    _replace(TableVersions, publish_bulk)
+
+
 PROTOCOL: dict[str, Callable[[], None]] = {
     "reads-latest": _reads_latest,
     "stale-snapshot": _stale_snapshot,
@@ -604,6 +613,7 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "lives-too-long": _lives_too_long,
     "images-of-the-last-fold": _images_of_the_last_fold,
     "prunes-by-lambda": _prunes_by_lambda,
+    "misses-bulk-commits": _misses_bulk_commits,
 }
 """Mutations of the commit protocol by name, which a short random workload finds."""
 

@@ -32,6 +32,8 @@ class Plan:
         Of ``tique.connect``, in every client.
     mutation
         How tique is broken in the clients' processes, if it is.
+    bulk
+        The share of transactions that commit in bulk, as those with many rows do.
     """
 
     url: str
@@ -44,6 +46,7 @@ class Plan:
     began: int = 0
     options: dict[str, Any] = field(default_factory=dict)
     mutation: str | None = None
+    bulk: float = 0.0
 
     def elapsed(self) -> float:
         """Seconds since the run began."""

@@ -85,6 +85,13 @@ def _options(
     callback=_names,
     help=f"Of {', '.join(NEMESES)}, with commas between; or all.",
 )
+@click.option(
+    "--bulk",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="The share of transactions that commit in bulk, as those with many rows do.",
+)
 @click.option("--seconds", type=float, default=30.0, show_default=True)
 @click.option(
     "--transactions", type=click.IntRange(min=1), help="End after so many, if earlier."
@@ -123,6 +130,7 @@ def run(
     level: str,
     options: dict[str, Any],
     nemeses: list[str],
+    bulk: float,
     seconds: float,
     transactions: int | None,
     clients: int,
@@ -156,6 +164,7 @@ def run(
         mutation,
         level,
         options,
+        bulk,
     )
     console = Console()
     if not console.is_terminal:

@@ -80,6 +80,8 @@ class Request:
         The transactions' isolation level, of :data:`jepsen.workloads.LEVELS`.
     options
         Further options of ``tique.connect``.
+    bulk
+        The share of transactions that commit in bulk.
     """
 
     url: str
@@ -93,6 +95,7 @@ class Request:
     mutation: str | None = None
     level: str = "snapshot"
     options: Mapping[str, Any] = field(default_factory=dict)
+    bulk: float = 0.0
 
 
 @dataclass
@@ -253,6 +256,7 @@ class Run:
                 "isolation_level": self.request.level.upper(),
             },
             mutation=self.request.mutation,
+            bulk=self.request.bulk,
         )
 
     def _work(self, plan: Plan, scene: Scene, names: Sequence[str]) -> None:

@@ -57,6 +57,9 @@ LEVELS = {
 PROCESSES = {"validates-without-the-batch": 1}
 """Where it is other than four: a process's commits are a batch."""
 
+BULK = {"misses-bulk-commits": 0.3}
+"""Where so many transactions commit in bulk."""
+
 BETWEEN_PROCESSES = pytest.mark.written_for(
     ["postgresql", "monetdb"], reason="an embedded engine has one process"
 )
@@ -133,6 +136,7 @@ def judged(engine, folder, workload, seed=0, mutation=None, level=None):
         seed=seed,
         mutation=mutation,
         level=level or _level(mutation)[0],
+        bulk=BULK.get(mutation, 0.0),
     )
     result = Run(request, folder).run()
     return checker.check(list(result.operations()), workload)

@@ -58,6 +58,19 @@ def test_every_nemesis_at_once(system, tmp_path):
 
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_every_nemesis_beside_bulk_commits(system, tmp_path):
+    """P1, P3 to P5: the same of rows that go from staging tables to the cache table."""
+    result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8, bulk=0.3)
+    operations = history.read(tmp_path / "history.edn")
+    verdict = checker.check(operations, "list-append")
+    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
+    assert result.faults
+    assert count(result.events)["txn"]["ok"] > 20
+    assert_whole(operations)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_read_committed(system, tmp_path):
     """P3, P4, P6: no append of one statement is lost, by four processes of two clients."""
     level = "read committed"
