@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 
 import pytest
@@ -165,16 +165,17 @@ def test_versions_reach_the_cache_table_once(shared_engine, pair):
     assert len(stamps) == len(set(stamps)) == 8
 
 
+def fill(process):
+    (versions,) = process.database.catalog.all_versions()
+    with closing(process.database.engine.session()) as session:
+        versions.drain(session)
+
+
 def test_two_that_fill_a_cache_table_at_once(shared_engine, pair, pool, monkeypatch):
     """P1: the second one waits, or begins anew, and finds the rows there."""
     first, second = pair
     first.commit("UPDATE t SET v = v + 1 WHERE id = 1")
     second.rows("SELECT 1 FROM t WHERE id = 1")
-
-    def fill(process):
-        (versions,) = process.database.catalog.all_versions()
-        with closing(process.database.engine.session()) as session:
-            versions.drain(session)
 
     with waiting(monkeypatch, TableVersions, "_append") as (arrived, go_on):
         filling = pool.submit(fill, first)
@@ -188,6 +189,28 @@ def test_two_that_fill_a_cache_table_at_once(shared_engine, pair, pool, monkeypa
     with closing(first.database.engine.session()) as session:
         stamps = session.execute("SELECT _cts, id FROM tique.tique_cache_1").fetch_all()
     assert len(stamps) == len(set(stamps)) == 3
+
+
+def test_one_fills_a_cache_table_that_the_other_folds(pair, pool, monkeypatch):
+    """P4: no version is left there that a recovery would take for the newest one."""
+    first, second = pair
+    first.commit("UPDATE t SET v = 3 WHERE id = 1")
+    second.rows("SELECT 1 FROM t WHERE id = 1")
+    first.database.timeline.advance()
+    folding = first.database.engine._folding
+    with waiting(monkeypatch, folding, "store_rows") as (arrived, go_on):
+        folded = pool.submit(first.connection.checkpoint)
+        assert arrived.wait(10)
+        filling = pool.submit(fill, second)
+        wait([filling], 0.5)
+        go_on.set()
+        folded.result(10)
+        filling.result(10)
+    with closing(first.database.engine.session()) as session:
+        ((until,),) = session.execute('SELECT folded FROM tique."tables"').fetch_all()
+        left = session.execute("SELECT _cts, id FROM tique.tique_cache_1").fetch_all()
+    assert until > 0
+    assert [row for row in left if row[0] <= until] == []
 
 
 def test_one_folds_and_the_other_forgets(pair):

@@ -189,11 +189,11 @@ def claim_fold(session: MonetDBSession, table: Table, known: str, until: int) ->
     """Note how far the table will be folded, if that is ``known`` of its row.
 
     A concurrent transaction that folds it, or fills its cache table, writes the same
-    row: one of the two is aborted by the engine.
+    columns of the row: one of the two is aborted by the engine, which takes updates of
+    different columns for no conflict.
     """
-    return (
-        session.change(f'UPDATE tique."tables" SET folded = {until} WHERE {known}') > 0
-    )
+    claimed = f'UPDATE tique."tables" SET folded = {until}, drained = drained'
+    return session.change(f"{claimed} WHERE {known}") > 0
 
 
 def versions_to_replay(

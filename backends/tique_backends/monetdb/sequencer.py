@@ -328,8 +328,8 @@ class MonetDBSequencer(SteppedSequencer):
             )
         ((drained, folded),) = found
         session.execute(
-            f'UPDATE tique."tables" SET drained = {max(drained, until)} '
-            f"WHERE id = {table.id}"
+            f'UPDATE tique."tables" SET drained = {max(drained, until)}, '
+            f"folded = folded WHERE id = {table.id}"
         )
         return max(int(drained), int(folded))
 
