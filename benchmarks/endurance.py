@@ -38,8 +38,8 @@ class Slice:
     throughput : float
         Commits per second.
     cpu : float
-        Seconds of this process's CPU per commit: an embedded engine's and the clients', of a
-        server the clients' alone.
+        Seconds of this process's CPU per commit: with an embedded engine its own and the
+        clients', with a server the clients', and none of clients in other processes.
     sizes : mapping of str to int
         Bytes when it ended: of this process's memory, in which the clients' threads are,
         and of the database's tables by their purpose, where the target tells.

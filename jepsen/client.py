@@ -138,7 +138,8 @@ class Client:
                 value = self._workload.apply(connection, operation)
                 if commits_each:
                     return "ok", value, None
-                if self._chance.random() < self._plan.bulk:
+                # A seed without bulk commits keeps its choices.
+                if self._plan.bulk and self._chance.random() < self._plan.bulk:
                     _stage(connection)
                 if self._chance.random() < _ROLLBACKS:
                     raise Refused("rolled back")

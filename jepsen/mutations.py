@@ -579,10 +579,6 @@ def _prunes_by_lambda() -> None:
     _replace(Pruning, prune)
 
 
-def _replace(owner: object, function: Any, name: str = "") -> None:
-    setattr(owner, name or function.__name__, function)
-
-
 def _misses_bulk_commits() -> None:
     """P1: memory takes itself for complete though rows are in the cache table alone."""
 
@@ -590,6 +586,10 @@ def _misses_bulk_commits() -> None:
         """Note nothing."""
 
     _replace(TableVersions, publish_bulk)
+
+
+def _replace(owner: object, function: Any, name: str = "") -> None:
+    setattr(owner, name or function.__name__, function)
 
 
 PROTOCOL: dict[str, Callable[[], None]] = {

@@ -166,7 +166,7 @@ def test_what_is_no_anomaly(connect, protocol, table):
         assert (overwritten, errors) == ([None, None], [[]])
 
 
-def test_other_columns_are_in_no_way(connect, protocol, table):
+def test_other_columns_do_not_conflict(connect, protocol, table):
     one, two = connect(protocol), connect(protocol)
     two.execute("UPDATE t SET m = 1 WHERE id = 1")
     get(one, 2)

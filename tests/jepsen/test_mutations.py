@@ -58,7 +58,7 @@ PROCESSES = {"validates-without-the-batch": 1}
 """Where it is other than four: a process's commits are a batch."""
 
 BULK = {"misses-bulk-commits": 0.3}
-"""Where so many transactions commit in bulk."""
+"""The share of transactions that commit in bulk, where there are any."""
 
 BETWEEN_PROCESSES = pytest.mark.written_for(
     ["postgresql", "monetdb"], reason="an embedded engine has one process"

@@ -36,14 +36,21 @@ def run(folder, url, workload, nemeses, seconds, **options):
     return result
 
 
+def valid_operations(folder, workload, model):
+    operations = history.read(folder / "history.edn")
+    verdict = checker.check(operations, workload)
+    assert verdict.valid(model), verdict
+    return operations
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_once(system, tmp_path):
     """Acknowledged writes are there at the end, and nothing torn was ever seen."""
     result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8)
-    operations = history.read(tmp_path / "history.edn")
-    verdict = checker.check(operations, "list-append")
-    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
+    operations = valid_operations(
+        tmp_path, "list-append", Model.STRONG_SNAPSHOT_ISOLATION
+    )
     faults = Counter(fault.nemesis for fault in result.faults)
     kind = kind_of(f"{system}:")
     missing = {"server"} if kind.is_embedded else set()
@@ -61,9 +68,9 @@ def test_every_nemesis_at_once(system, tmp_path):
 def test_every_nemesis_beside_bulk_commits(system, tmp_path):
     """P1, P3 to P5: the same of rows that go from staging tables to the cache table."""
     result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8, bulk=0.3)
-    operations = history.read(tmp_path / "history.edn")
-    verdict = checker.check(operations, "list-append")
-    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
+    operations = valid_operations(
+        tmp_path, "list-append", Model.STRONG_SNAPSHOT_ISOLATION
+    )
     assert result.faults
     assert count(result.events)["txn"]["ok"] > 20
     assert_whole(operations)
@@ -75,9 +82,7 @@ def test_every_nemesis_at_read_committed(system, tmp_path):
     """P3, P4, P6: no append of one statement is lost, by four processes of two clients."""
     level = "read committed"
     result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8, level=level)
-    operations = history.read(tmp_path / "history.edn")
-    verdict = checker.check(operations, "list-append")
-    assert verdict.valid(Model.STRONG_READ_COMMITTED), verdict
+    operations = valid_operations(tmp_path, "list-append", Model.STRONG_READ_COMMITTED)
     assert result.faults
     assert count(result.events)["txn"]["ok"] > 20
     assert_whole(operations)
@@ -91,9 +96,7 @@ def test_every_nemesis_at_serializable(system, workload, tmp_path):
     result = run(
         tmp_path, f"{system}:", workload, ["all"], 6, seed=8, level="serializable"
     )
-    operations = history.read(tmp_path / "history.edn")
-    verdict = checker.check(operations, workload)
-    assert verdict.valid(Model.STRICT_SERIALIZABLE), verdict
+    operations = valid_operations(tmp_path, workload, Model.STRICT_SERIALIZABLE)
     assert result.faults
     assert sum(row["ok"] for row in count(result.events).values()) > 20
     assert_whole(operations)

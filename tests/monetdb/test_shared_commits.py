@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
 import tique
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, expect_nothing_unfinished, waiting
+from tique.timeline.recovery import restore
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.monetdb import sequencer
 from tique_backends.monetdb.sequencer import MonetDBSequencer
@@ -211,3 +213,24 @@ def test_a_module_of_an_earlier_release(process, monkeypatch):
     monkeypatch.setattr(sequencer, "_NEWEST", "that_came_later")
     with pytest.raises(tique.NotSupportedError, match="tique udf build monetdb"):
         process()
+
+
+def test_versions_that_a_fold_has_moved_do_not_come_back(pair):
+    """P4: of a database that an earlier release has left with them."""
+    first, second = pair
+    second.close()
+    engine = first.database.engine
+    first.commit("UPDATE t SET v = 9 WHERE id = 1")
+    first.connection.checkpoint()
+    (table,) = first.database.catalog
+    with closing(engine.session()) as session:
+        folded = engine.folded_until(session, table)
+        assert folded > 0
+        session.execute(
+            "INSERT INTO tique.tique_cache_1 (id, v, note, _cts, _deleted) "
+            f"VALUES (1, 4, 'old', {folded}, FALSE)"
+        )
+        restored = restore(engine, session, [table], folded)
+        assert restored.failures == []
+        found = session.execute("SELECT v FROM t WHERE id = 1").fetch_all()
+    assert found == [(9,)]

@@ -46,7 +46,7 @@ def test_write_skew_between_processes(serializable):
     assert two.rows("SELECT sum(here) FROM duty WHERE shift = 1") == [(1,)]
 
 
-def test_what_was_not_seen_is_in_no_way(serializable):
+def test_what_was_not_seen_does_not_conflict(serializable):
     one, two = serializable
     assert on_duty(one) == 2
     assert on_duty(two, 2) == 1

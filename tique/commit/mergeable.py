@@ -11,8 +11,8 @@ Argument
 --------
 *Snapshot isolation (P1, P3).* A transaction is computed again as a whole or not at all. It
 is then committed with a later snapshot than the one that it began with: the state that all
-commits before it leave, those that stand before it in the batch among them. Each row,
-predicate's row that it saw is the same in that state, in the columns that it looked at;
+commits before it leave, those that stand before it in the batch among them. Each row that
+it saw, by its key or by a predicate, is the same in that state, in the columns that it looked at;
 every computed row has its newest version there for a base, of which its condition is true
 as well; and its other writes are certified since its first snapshot. So every statement
 would have answered as it did, and of two transactions whose lifetimes overlap one committed

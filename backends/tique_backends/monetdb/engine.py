@@ -340,6 +340,11 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         cache = cache_name(table)
 
         def remove() -> int:
+            # Release 0.1.0 may have drained versions beside the fold that moved
+            # them: the next fold would take them for newer than storage.
+            session.execute(
+                f"DELETE FROM {cache} WHERE _cts <= {self.folded_until(session, table)}"
+            )
             # Outcomes are deleted only up to timestamps that have been folded.
             stamps = {
                 cts

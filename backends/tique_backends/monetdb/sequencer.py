@@ -327,6 +327,7 @@ class MonetDBSequencer(SteppedSequencer):
                 f"table {table.qualified_name} was dropped meanwhile",
             )
         ((drained, folded),) = found
+        # Both columns, or a fold under way were no conflict (`claim_fold`).
         session.execute(
             f'UPDATE tique."tables" SET drained = {max(drained, until)}, '
             f"folded = folded WHERE id = {table.id}"
