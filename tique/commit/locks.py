@@ -356,6 +356,10 @@ class Locks(KeyLocks):
                     owner, in_order(asked), patience, shared=False, waits=waits
                 )
 
+    def begun(self, owner: int) -> int | None:
+        """The last timestamp taken when the server had the owner's last lock, if it is known."""
+        return None if self.server is None else self.server.begun(owner)
+
     def is_taken(self, owner: int, key: LockKey) -> bool:
         """Whether another transaction of this process has locked a row."""
         return bool(self._others(owner, key) or self._others(owner, own_key(key)))

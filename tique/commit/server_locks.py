@@ -261,6 +261,11 @@ class ServerLocks:
         held = self._held.get(owner)
         return 0 if held is None else held.session.locker
 
+    def begun(self, owner: int) -> int | None:
+        """As :attr:`RowLocks.begun`, of a transaction's locks."""
+        held = self._held.get(owner)
+        return None if held is None else held.session.begun
+
     def lock(
         self,
         owner: int,

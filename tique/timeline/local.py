@@ -226,8 +226,11 @@ class Timeline:
         """Whether other processes use the database, as of a while ago."""
         return False
 
-    def await_begun(self) -> None:
-        """Follow all commits of other processes that have begun, and wait for their end."""
+    def await_begun(self, begun: int | None = None) -> None:
+        """Follow all commits of other processes that have begun, and wait for their end.
+
+        ``begun`` is the last timestamp that counts as begun, if that is known.
+        """
 
     def epochs(self) -> tuple[set[int], int]:
         """Epochs of other processes that may have open transactions; the last epoch."""

@@ -532,12 +532,14 @@ class SharedTimeline(Timeline):
         return self._has_company
 
     @override
-    def await_begun(self) -> None:
-        begun = self.position()
-        if begun.sts < begun.cts:
-            self.wait(begun.cts)
-        # Mostly the statement's snapshot has them all: one round trip.
-        if self._sequencer.sts() < begun.cts:
+    def await_begun(self, begun: int | None = None) -> None:
+        if begun is None:
+            begun = self.position().cts
+        # Mostly the statement's snapshot has them all, or the next one does.
+        if self._sequencer.sts() < begun:
+            self.catch_up()
+        if self._sequencer.sts() < begun:
+            self.wait(begun)
             self.catch_up()
 
     def fence_own(self, cts: int) -> None:

@@ -395,7 +395,7 @@ class MonetDBSequencer(SteppedSequencer):
     @override
     def row_locks(self) -> RowLocks:
         return LeasedLocks(
-            lambda requests: [self._call_for_locks(*each) for each in requests]
+            lambda requests: ([self._call_for_locks(*each) for each in requests], None)
         )
 
     def _call_for_locks(

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
     from tique_backends.postgresql.sessions.presence import Presence
     from tique_backends.records import CommitRecord, Row
-    from tique_backends.servers.leased_locks import Request
+    from tique_backends.servers.leased_locks import Answers, Request
     from tique_backends.servers.row_locks import RowLocks
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -498,7 +498,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     def row_locks(self) -> RowLocks:
         return LeasedLocks(self._call_for_locks)
 
-    def _call_for_locks(self, requests: Sequence[Request]) -> list[int]:
+    def _call_for_locks(self, requests: Sequence[Request]) -> Answers:
         calls = []
         values: list[int | str] = [self._client]
         for function, arguments in requests:
@@ -506,8 +506,11 @@ class PostgreSQLSequencer(AppendingSequencer):
             values += [a if isinstance(a, int) else _array(a) for a in arguments]
             places = [1, *range(first, len(values) + 1)]
             calls.append(f'tique."{function}"({", ".join(f"${n}" for n in places)})')
-        (answers,) = self._ask(f"SELECT {', '.join(calls)}", values)
-        return [int(answer or 0) for answer in answers]
+        # The timestamps that are taken are looked for when the locks are there.
+        ((*answers, begun),) = self._ask(
+            f"SELECT {', '.join(calls)}, tique.cts()", values
+        )
+        return [int(answer or 0) for answer in answers], int(begun)
 
     @override
     def _ask(

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     Request = tuple[str, Sequence[int | Sequence[int]]]
+    Answers = tuple[list[int], int | None]
+    """One for each request, and :attr:`RowLocks.begun` after them."""
 
 _LONGEST_WAIT = 1.0
 
@@ -59,10 +61,10 @@ class LeasedLocks(RowLocks):
         is its name, numbers, and perhaps a list of them.
     """
 
-    def __init__(self, call: Callable[[Sequence[Request]], list[int]]) -> None:
+    def __init__(self, call: Callable[[Sequence[Request]], Answers]) -> None:
         super().__init__()
         self._call = call
-        (self.locker,) = call([("open_locker", ())])
+        ((self.locker,), _) = call([("open_locker", ())])
         self._is_awaitable = False
 
     @override
@@ -120,7 +122,7 @@ class LeasedLocks(RowLocks):
         self, *parts: tuple[Sequence[int], bool], seconds: float = 0.0
     ) -> list[int]:
         milliseconds = int(seconds * 1000)
-        answers = self._call(
+        answers, self.begun = self._call(
             [
                 ("lock", (self.locker, shared, milliseconds, numbers))
                 for numbers, shared in parts
@@ -143,9 +145,10 @@ class LeasedLocks(RowLocks):
     @override
     def are_there(self) -> bool:
         try:
-            return self._call([("lock", (self.locker, False, 0, ()))]) == [0]
+            answers, _ = self._call([("lock", (self.locker, False, 0, ()))])
         except (FencedError, ConnectionLostError):
             return False
+        return answers == [0]
 
     @override
     def interrupt(self) -> None:

@@ -16,7 +16,7 @@ all processes' are: one for another transaction of the process too (:meth:`RowLo
 
 *A lock that is granted* means that no other process commits the row from now on until it is
 released, and that each commit of it that began before is followed, when the locking one
-has waited for what :meth:`SharedSequencer.position` says. A commit takes its timestamp, and
+has waited for what :attr:`RowLocks.begun` or :meth:`SharedSequencer.position` says. A commit takes its timestamp, and
 then looks for locks on its keys, in one statement: if there is one, the statement fails, and
 the timestamp with it. (In MonetDB both are done under one mutex.) A locking transaction has its lock, and then asks which timestamps
 are taken. Both are in one order at the server, so one at least sees the other: the commit
@@ -72,6 +72,9 @@ class RowLocks(ABC):
 
     locker = 0
     """The owner by which :meth:`SteppedSequencer.certify` knows them."""
+
+    begun: int | None = None
+    """The last timestamp that was taken when the last lock was there, if the server has said it."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -88,7 +88,7 @@ class Locking(Optimistic):
             everywhere=everywhere,
         )
         if everywhere:
-            timeline.await_begun()
+            timeline.await_begun(locks.begun(txid))
         if (
             (everywhere and locks.has_waited(txid))
             or timeline.has_ahead([row])

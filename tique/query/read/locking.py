@@ -97,7 +97,8 @@ class LockingSelectStatement(Statement):
             columns, rows = self._attempt(transaction, parameters, before, keeps=keeps)
             keys = {key for _, locked in rows for key in locked}
             if keys:
-                transaction.timeline.await_begun()
+                begun = transaction.locks.begun(transaction.txid)
+                transaction.timeline.await_begun(begun)
             seen = dict.fromkeys(keys, transaction.sts)
             conflict = newer_commit(transaction, seen)
             if conflict is None:

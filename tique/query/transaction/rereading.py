@@ -322,7 +322,7 @@ def _has_newest(transaction: Transaction, wanted: _Wanted) -> bool:
             txid, claims, sequence, patience, shared=shared, everywhere=everywhere
         )
     if everywhere and not is_known:
-        transaction.timeline.await_begun()
+        transaction.timeline.await_begun(locks.begun(txid))
     if locks.has_waited(txid) or transaction.timeline.has_ahead(rows | wanted.merged):
         return False
     tables = transaction.catalog.by_id()
