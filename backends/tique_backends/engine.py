@@ -187,9 +187,13 @@ class Engine(ABC, Generic[SessionT]):
     """The statements that create the relation of FOREIGN KEY constraints."""
     newest_commit = (
         "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
-        "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
+        "(SELECT coalesce(max(cts), 0) FROM tique.outcomes), "
+        '(SELECT coalesce(max(folded), 0) FROM tique."tables"))'
     )
-    """A query for the greatest cts that was ever committed."""
+    """A query for the greatest cts that was ever committed, or that tables are folded up to.
+
+    Storage seems to have commits up to there: the last timestamps may have been aborted.
+    """
 
     def __init__(self) -> None:
         self.held: WeakSet[object] = WeakSet()

@@ -204,7 +204,10 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def recovered(self, sts: int) -> None:
-        """Begin service behind ``sts``, the greatest timestamp ever handed out."""
+        """Begin service behind ``sts``, the greatest timestamp ever handed out.
+
+        The log may be kept, but for what is fenced; then the fences go (P1).
+        """
 
     @abstractmethod
     def join(self, lease: float) -> None:

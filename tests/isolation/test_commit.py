@@ -87,6 +87,26 @@ def test_error_before_the_commit_record(engine, bank, faults, write):
     is_healthy(engine, bank, BEFORE)
 
 
+@pytest.mark.parametrize("write", [small, large])
+def test_a_timestamp_is_not_used_again(engine, bank, faults, write):
+    """P4, P5: a table was folded up to the last one, which was aborted; then a restart."""
+    bank.execute("UPDATE t SET v = 1 WHERE id = 2")
+    bank.commit()
+    write(bank)
+    faults.plan("before", record(engine, write), engine.failure())
+    with pytest.raises(tique.OperationalError, match="disk went away"):
+        bank.commit()
+    bank.checkpoint()
+    engine.restart()
+    again = engine.connect(checkpoint="manual")
+    assert seen(again) == BEFORE
+    small(again)
+    again.commit()
+    assert seen(again) == AFTER
+    engine.restart()
+    assert seen(engine.connect()) == AFTER
+
+
 def deciding(engine, write):
     """A part of the text of the call that decides."""
     return engine.commit_call if write is small else "COMMIT"

@@ -14,6 +14,7 @@ from tests.sharing.playing import ROWS, expect_nothing_unfinished, waiting
 from tique.timeline.recovery import restore
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.monetdb import sequencer
+from tique_backends.monetdb.log import drop_fenced
 from tique_backends.monetdb.sequencer import MonetDBSequencer
 from tique_backends.monetdb.sessions.connection import Connection
 from tique_backends.records import CommitRecord
@@ -77,6 +78,18 @@ def test_fenced_is_fenced(home, engine, process):
     shared.join(60)
     assert cts in shared.snapshot(0).fences
     shared.leave()
+
+
+def test_a_fence_goes_with_its_part_of_an_entry(home, engine, process):
+    """P1, P4: the other commits of the group stay."""
+    process().close()
+    session = home.session(engine)
+    session.log([CommitRecord(cts, 70 + cts, {}) for cts in (900, 901, 902)])
+    session.change("INSERT INTO tique.fences VALUES (901)")
+    session.transact(lambda: drop_fenced(session))
+    assert session.execute("SELECT * FROM tique.fences").fetch_all() == []
+    found = [engine.find_commit(session, 70 + cts) for cts in (900, 901, 902)]
+    assert found == [900, None, 902]
 
 
 def test_an_appended_commit_of_a_fenced_process_is_nobodys(pair, process, monkeypatch):

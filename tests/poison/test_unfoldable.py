@@ -186,6 +186,33 @@ def test_the_database_opens(engine, connection, times):
     assert [tuple(row) for row in rows] == expected
 
 
+@pytest.mark.written_for(
+    ["monetdb", "postgresql"], reason="the log of one process has no fences"
+)
+def test_a_fenced_entry_of_a_kept_log_counts_for_nothing(engine, connection):
+    """P1, P4: not after a restart either."""
+    with failing(connection, "store", "fold"):
+        with pytest.raises(tique.IntegrityError):
+            connection.checkpoint()
+        connection.execute("UPDATE good SET v = 66 WHERE id = 1")
+        txid = connection.txid
+        connection.commit()
+        session = connection._database.engine.session()
+        session.change("INSERT INTO tique.fences (cts) SELECT max(cts) FROM tique.log")
+        session.close()
+        for _ in range(2):
+            engine.restart()
+            connection = engine.connect(checkpoint="manual", retention=0.0)
+            assert connection.outcome(txid) == "aborted"
+            assert contents(connection, "good") == ROWS
+            assert contents(connection, "bad") == ROWS
+    connection.execute("UPDATE good SET v = 11 WHERE id = 1")
+    connection.commit()
+    connection.checkpoint()
+    engine.restart()
+    assert contents(engine.connect(), "good") == [(1, 11, 1), (3, 3, 3)]
+
+
 def test_conflicts_with_what_an_opening_left_are_found(engine, connection):
     """P3: certification sees versions that are in the cache table only."""
     with failing(connection, "store", "fold"):

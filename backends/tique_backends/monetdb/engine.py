@@ -129,7 +129,8 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     keeping_foreign_keys = _FOREIGN_KEYS
     newest_commit = (
         "SELECT coalesce(max(cts), 0) FROM (SELECT cts FROM tique.log "
-        "UNION ALL SELECT cts FROM tique.outcomes) AS _c"
+        "UNION ALL SELECT cts FROM tique.outcomes "
+        'UNION ALL SELECT folded FROM tique."tables") AS _c'
     )
 
     def __init__(self, address: Address) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.values.literals import assigned
+from tique_backends.monetdb.values.literals import assigned, quoted
 from tique_backends.records import MISSING
 from tique_backends.servers.logged import (
     LoggedCommit,
@@ -86,6 +86,19 @@ def unfenced(session: Session, rows: Sequence[Row]) -> list[tuple[LoggedCommit, 
     return [
         (c, row) for row in rows for c in decode_commits(row[0]) if c.cts not in void
     ]
+
+
+def drop_fenced(session: Session) -> None:
+    """Drop what the log has of fenced commits, and the fences, in an engine transaction."""
+    void = fences(session)
+    entries = session.execute("SELECT cts, commits FROM tique.log").fetch_all()
+    for cts, entry in entries if void else ():
+        commits = json.loads(entry)
+        kept = [commit for commit in commits if commit[0] not in void]
+        if len(kept) < len(commits):
+            text = quoted(_encode(kept))
+            session.change(f"UPDATE tique.log SET commits = {text} WHERE cts = {cts}")
+    session.change("DELETE FROM tique.fences")
 
 
 def logged_versions(

@@ -25,7 +25,7 @@ from tique_backends.errors import (
     EngineError,
     ErrorKind,
 )
-from tique_backends.monetdb.log import decode_commits, logged_commits
+from tique_backends.monetdb.log import decode_commits, drop_fenced, logged_commits
 from tique_backends.monetdb.sessions.owner import OWN_SERIAL
 from tique_backends.monetdb.sessions.reply import read_reply
 from tique_backends.monetdb.sessions.session import MonetDBSession
@@ -158,7 +158,8 @@ class MonetDBSequencer(SteppedSequencer):
     def recovered(self, sts: int) -> None:
         # All clients that could still have appended an entry are gone with the server.
         self._change("DELETE FROM tique.clients")
-        self._change("DELETE FROM tique.fences")
+        with closing(MonetDBSession(self._ownership.connect(), self._ownership)) as s:
+            s.transact(lambda: drop_fenced(s))
         self._ask(f"SELECT tique.recover({sts}, 0)")
 
     @override

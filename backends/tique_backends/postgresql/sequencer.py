@@ -216,7 +216,10 @@ class PostgreSQLSequencer(AppendingSequencer):
     def recovered(self, sts: int) -> None:
         # All clients that could still have appended an entry are gone with the server.
         self._ask("DELETE FROM tique.clients")
-        self._ask("DELETE FROM tique.fences")
+        self._ask(
+            "WITH _void AS (DELETE FROM tique.fences RETURNING cts) "
+            "DELETE FROM tique.log WHERE cts IN (SELECT cts FROM _void)"
+        )
         self._ask("SELECT tique.recover($1)", [sts])
 
     @override
