@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tique_backends.concurrency.retrying import persist
 from tique_backends.errors import EngineError
+from tique_backends.names import cache_name
 from tique_backends.rows.gaps import widened
 
 if TYPE_CHECKING:
@@ -489,9 +490,13 @@ class Session(ABC):
     def append(self, versions: Versions) -> None:
         """Append versions to a table's cache table, atomically."""
 
-    @abstractmethod
     def newest_version(self, table: Table) -> int:
-        """Return the greatest cts in a table's cache table; 0 if it is empty."""
+        """Return the greatest cts that is in a table's cache table, or folded; or 0."""
+        ((newest,),) = self.execute(
+            f"SELECT max(_cts) FROM (SELECT _cts FROM {cache_name(table)} UNION ALL "
+            f'SELECT folded FROM tique."tables" WHERE id = {table.id}) AS _v'
+        ).fetch_all()
+        return int(newest or 0)
 
     @abstractmethod
     def append_staged(self, table: Table, cts: int) -> int:

@@ -13,6 +13,7 @@ import pytest
 import tique
 from tests.crash.interrupting import STRIDES, signalled
 from tests.isolation.test_history import as_of, images, version
+from tests.staging import stage_above
 
 ROWS = 6
 
@@ -86,3 +87,79 @@ def test_each_image_once(engine, interrupt, again):
             states.clear()
     lives = [(row[0], *row[-3:-1]) for row in images(connection, "t")]
     assert len(lives) == len({(key, until) for key, _, until in lives})
+
+
+def insert(connection, number):
+    connection.execute(f"INSERT INTO t VALUES ({number}, 1, 'new', 1, 2, 3, 4)")
+    connection.commit()
+
+
+def replace(connection, number):
+    """Versions that are known in part, of a row that storage loses in the same fold."""
+    insert(connection, number)
+    for sql in (
+        "UPDATE t SET v = v + 1 WHERE id = 1",
+        "UPDATE t SET v = v + 1 WHERE id = 2",
+        "DELETE FROM t WHERE id = 2",
+    ):
+        connection.execute(sql)
+        connection.commit()
+
+
+def counted(rows):
+    return len(rows), len({row[0] for row in rows}), sum(row[1] for row in rows)
+
+
+def counted_by_the_engine(connection):
+    """Behind a staged write it reads the table, when the cache table has all versions."""
+    with pytest.MonkeyPatch.context() as patch:
+        stage_above(0, patch.setattr)
+        connection.execute("INSERT INTO t VALUES (-1, 0, 'own', 0, 0, 0, 0)")
+    query = "SELECT count(*) - 1, count(DISTINCT id) - 1, sum(v) FROM t"
+    found = connection.execute(query).fetchone()
+    connection.rollback()
+    return tuple(map(int, found))
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("write", [insert, replace])
+def test_a_reader_comes_before_the_next_round(engine, interrupt, write):
+    """P1: it drains no version that storage has already."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT, a INTEGER, "
+        "b INTEGER, c INTEGER, d INTEGER)"
+    )
+    connection.execute("INSERT INTO t VALUES (1, 0, 'a', 1, 2, 3, 4)")
+    connection.commit()
+    connection.checkpoint()
+    number = 10
+
+    def fold(point=0, when="before"):
+        nonlocal connection, number
+        connection.execute("DELETE FROM t WHERE id = 2")
+        connection.execute("INSERT INTO t VALUES (2, 0, 'b', 1, 2, 3, 4)")
+        connection.commit()
+        connection.checkpoint()
+        connection.close()
+        # Nothing is in memory: of a row the columns are read that a statement needs.
+        connection = engine.connect(checkpoint="manual")
+        number += 1
+        write(connection, number)
+        rows = connection.execute("SELECT * FROM t").fetchall()
+        connection.rollback()
+        interrupt.arm(point, when, signalled)
+        with suppress(KeyboardInterrupt, tique.Error):
+            connection.checkpoint()
+        interrupt.disarm()
+        for _ in range(2):
+            found = counted_by_the_engine(connection)
+            assert found == counted(rows), (interrupt.seen[point - 1 : point], when)
+            connection.checkpoint()
+        return len(interrupt.seen)
+
+    for _ in range(2):
+        calls = fold()
+    for point in range(1, calls + 1, STRIDES[engine.name]):
+        for when in ("before", "after"):
+            fold(point, when)

@@ -473,7 +473,8 @@ class TableVersions:
             if self._shared is not None:
                 session.transact(lambda: self._append_shared(session, drained))
             else:
-                if self._is_in_doubt:
+                if self._is_in_doubt or self.is_fold_open:
+                    # A fold that was interrupted may have moved some to storage.
                     arrived = session.newest_version(self.table)
                     drained = [entry for entry in drained if entry[0] > arrived]
                     self._is_in_doubt = False

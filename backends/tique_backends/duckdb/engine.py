@@ -321,9 +321,7 @@ class DuckDBEngine(Engine[DuckDBSession]):
 
     @override
     def replay(self, session: DuckDBSession, table: Table) -> int:
-        folded = self.folded_until(session, table)
-        after = max(folded, session.newest_version(table))
-        return session.change(replay_statement(table, after))
+        return session.change(replay_statement(table, session.newest_version(table)))
 
     @override
     def store(

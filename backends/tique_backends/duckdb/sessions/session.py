@@ -557,11 +557,6 @@ class DuckDBSession(Session):
             self._insert(_with(rows, "_there", "bool_", there), history)
 
     @override
-    def newest_version(self, table: Table) -> int:
-        result = self.execute(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
-        return int(result.fetch_all()[0][0])
-
-    @override
     def append_staged(self, table: Table, cts: int) -> int:
         columns = column_list(table)
         source = stage_name(table)

@@ -465,8 +465,7 @@ class MonetDBSession(Session):
     def newest_version(self, table: Table) -> int:
         # The caller may have lost the connection over which it appended.
         self._ownership.await_lost()
-        sql = f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}"
-        return int(self._run(sql).rows[0][0])
+        return super().newest_version(table)
 
     @override
     def append_staged(self, table: Table, cts: int) -> int:

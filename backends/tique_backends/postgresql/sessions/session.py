@@ -135,8 +135,7 @@ class PostgreSQLSession(TransactionSession):
     def newest_version(self, table: Table) -> int:
         # The caller may have lost the connection over which it appended.
         self._presence.await_lost()
-        rows = self._ask(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
-        return int(rows[0][0])
+        return super().newest_version(table)
 
     @override
     def append_staged(self, table: Table, cts: int) -> int:
