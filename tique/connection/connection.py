@@ -650,7 +650,11 @@ class Connection(Generic[RowT]):
         self._execution.lock = threading.RLock()
 
     def close(self) -> None:
-        """Roll back and close; further use is an error. Idempotent."""
+        """Roll back and close; further use is an error. Idempotent.
+
+        A call of another thread is stopped after a second. After another one it is left
+        alone, and the connection gives back what it has when that call ends.
+        """
         self._execution.close()
 
     def __enter__(self) -> Self:

@@ -68,6 +68,9 @@ logger = logging.getLogger("tique.commit")
 _TRIES_FOR = 10.0
 """For so many seconds a statement in autocommit is run again after it lost."""
 _PAUSE = 0.0005
+_CLOSING = 1.0
+"""Seconds that closing waits for another thread's call, and again once it was stopped."""
+_AGAIN = 0.05
 
 
 def checked_timeout(value: float | None) -> float | None:
@@ -708,6 +711,9 @@ class Execution:
     def cancel(self) -> None:
         """Make the statement fail that runs; from any thread."""
         self.check_usable()
+        self._stop()
+
+    def _stop(self) -> None:
         self.cancel_waits()
         self._apart.interrupt()
         self.session.interrupt()
@@ -723,18 +729,26 @@ class Execution:
 
     def seize(self, patience: float) -> None:
         """Let the call under way end, and no other begin."""
-        if not self.lock.acquire(timeout=patience):
-            txid = self.txid
-            if txid is not None:
-                self.database.uncommitted.interrupt(txid)
-            with suppress(EngineError):
-                self.session.interrupt()
-            if not self.lock.acquire(timeout=patience):
-                return
-        if self.migration is not None:
+        if self._take_lock(patience) and self.migration is not None:
             # The last checkpoint would wait for its end.
             with suppress(EngineError):
                 self.migration.close()
+
+    def _take_lock(self, patience: float) -> bool:
+        """Take the lock for good; False if another thread's call does not end.
+
+        After ``patience`` (in seconds) it is stopped, and after as long again left alone.
+        """
+        if self.lock.acquire(timeout=patience):
+            return True
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            # Between two of its statements there is none to stop.
+            with suppress(EngineError):
+                self._stop()
+            if self.lock.acquire(timeout=_AGAIN):
+                return True
+        return False
 
     def terminate(self, name: str) -> None:
         """Close the connection, whose time by this setting is over."""
@@ -742,10 +756,25 @@ class Execution:
         self.close()
 
     def close(self) -> None:
-        """Roll back, and give everything back. Idempotent."""
+        """Roll back, and give everything back; at once, or when a call ends that is stuck."""
+        if self._finalizer.detach() is None or self.is_inherited:
+            return
+        is_mine = False
+        try:
+            is_mine = self._take_lock(_CLOSING)
+            if is_mine:
+                self._give_back()
+        finally:
+            if is_mine:
+                self.lock.release()
+            else:
+                # Also if a signal handler ends the wait.
+                threading.Thread(
+                    target=self._give_back, daemon=True, name="tique-closing"
+                ).start()
+
+    def _give_back(self) -> None:
         with self.lock:
-            if self._finalizer.detach() is None or self.is_inherited:
-                return
             try:
                 # (The end of its session undoes it.)
                 with suppress(EngineError, errors.Error), translating("closing"):

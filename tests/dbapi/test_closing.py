@@ -1,0 +1,109 @@
+"""A connection that one thread closes while another one uses it (P6)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import UserDict
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tique
+from tests.dbapi.test_async import slow
+from tests.dbapi.test_connection import wait_until
+from tests.effort import patience
+
+SOON = 6.0
+"""Seconds: it waits for one, stops the call, and waits for another one."""
+
+
+@pytest.fixture
+def connection(engine):
+    connection = engine.connect(history="1 hour")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    connection.execute("INSERT INTO t VALUES (1, 0), (2, 0)")
+    connection.commit()
+    return connection
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def seconds_to_close(closed):
+    started = time.monotonic()
+    closed.close()
+    assert getattr(closed, "closed", True)
+    return time.monotonic() - started
+
+
+class Stuck(UserDict):
+    """Parameters that a statement waits for."""
+
+    def __init__(self):
+        super().__init__(a=1)
+        self.is_asked = threading.Event()
+        self.answers = threading.Event()
+
+    def __getitem__(self, key):
+        self.is_asked.set()
+        assert self.answers.wait(60)
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [lambda connection: connection.cursor(), lambda connection: connection.cursor("n")],
+    ids=["own session", "side session"],
+)
+def test_a_statement_of_another_thread_is_stopped(engine, connection, pool, cursor):
+    """P6: its thread learns why, and what it had is given back."""
+    running = pool.submit(
+        lambda: cursor(connection).execute(slow(engine)).fetchall() and time.monotonic()
+    )
+    wait_until(lambda: connection.txid is not None)
+    time.sleep(0.3)
+    assert seconds_to_close(connection) < patience(SOON)
+    with pytest.raises((tique.OperationalError, tique.InterfaceError)):
+        running.result(patience(SOON))
+    with pytest.raises(tique.InterfaceError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+def test_a_call_that_does_not_end_is_left(engine, connection, pool):
+    """P6: the connection gives everything back when it does."""
+    other = engine.connect(history="1 hour")
+    before = other._database.connections
+    stuck = Stuck()
+    running = pool.submit(
+        lambda: connection.execute("SELECT v FROM t WHERE id = %(a)s", stuck).fetchone()
+    )
+    assert stuck.is_asked.wait(10)
+    assert seconds_to_close(connection) < patience(SOON)
+    assert other._database.connections == before
+    stuck.answers.set()
+    with pytest.raises(tique.InterfaceError, match="closed"):
+        running.result(10)
+    wait_until(lambda: other._database.connections == before - 1)
+    assert other.execute("SELECT v FROM t WHERE id = 1").fetchone() == (0,)
+
+
+def test_a_feed_that_reads_is_closed(connection, pool):
+    """P6: its iteration ends."""
+    feed = connection.changes("t", since=connection.version)
+    is_read, goes_on = threading.Event(), threading.Event()
+
+    def pieces():
+        is_read.set()
+        assert goes_on.wait(60)
+        yield from ()
+
+    feed._pieces = pieces()
+    reading = pool.submit(list, feed)
+    assert is_read.wait(10)
+    assert seconds_to_close(feed) < patience(SOON)
+    goes_on.set()
+    assert reading.result(10) == []
