@@ -200,8 +200,8 @@ class Connection(Generic[RowT]):
 
     def status(self) -> Status:
         """The current state of the whole database."""
-        self._execution.check_usable()
-        return status(self._database)
+        with self._execution.beside():
+            return status(self._database)
 
     def outcome(self, txid: int) -> str:
         """The outcome of a transaction of any connection, or of a crashed process.
@@ -212,8 +212,7 @@ class Connection(Generic[RowT]):
             ``"committed"``, ``"active"``, ``"aborted"``, or ``"unknown"`` if its
             record may have been pruned or it was never begun.
         """
-        self._execution.check_usable()
-        with translating():
+        with self._execution.beside():
             return self._database.outcome(txid)
 
     def foreign_keys(self) -> list[ForeignKey]:
@@ -419,8 +418,7 @@ class Connection(Generic[RowT]):
             If a table cannot be folded, of the class of the engine's error; the
             others were folded, and the rows stay readable where they are.
         """
-        self._execution.check_usable()
-        with translating():
+        with self._execution.beside():
             return self._database.checkpointer.checkpoint_now()
 
     # The past
@@ -495,15 +493,17 @@ class Connection(Generic[RowT]):
         timeout: float | None = None,
     ) -> Feed[OtherT]:
         """A feed, with a connection of its own to the database."""
-        self._execution.check_usable()
         options = replace(self._options, isolation=None, autocommit=False)
-        keep(self._database)
-        try:
-            reader = Connection(self._database, options, tuple_row)
-        except BaseException:
-            release(self._database)
-            raise
-        return Feed(reader, place, since, until, read, follows=follows, timeout=timeout)
+        with self._execution.beside():
+            keep(self._database)
+            try:
+                reader = Connection(self._database, options, tuple_row)
+            except BaseException:
+                release(self._database)
+                raise
+            return Feed(
+                reader, place, since, until, read, follows=follows, timeout=timeout
+            )
 
     def differences(
         self,

@@ -438,6 +438,7 @@ class Cursor(Generic[RowT]):
         """
         try:
             with self._execution.lock, translating("FETCH"):
+                self._execution.check_usable()
                 yield
         except BaseException as error:
             process.park_if_exiting()

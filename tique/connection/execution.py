@@ -454,6 +454,17 @@ class Execution:
                 self._expected(error, query)
                 raise
 
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Work beside the calls: another thread may close the connection meanwhile."""
+        self.check_usable()
+        try:
+            with translating():
+                yield
+        except Exception:
+            self.check_usable()
+            raise
+
     def drop_statement(self) -> None:
         """End a transaction that began for a statement that failed."""
         if self.commits_each and self.transaction is not None:
@@ -710,8 +721,8 @@ class Execution:
 
     def cancel(self) -> None:
         """Make the statement fail that runs; from any thread."""
-        self.check_usable()
-        self._stop()
+        with self.beside():
+            self._stop()
 
     def _stop(self) -> None:
         self.cancel_waits()

@@ -642,7 +642,9 @@ class DuckDBSession(Session):
 
     @override
     def interrupt(self) -> None:
-        self._connection.interrupt()
+        # It may be closed by now: nothing runs there.
+        with suppress(duckdb.ConnectionException):
+            self._connection.interrupt()
 
     @override
     def close(self) -> None:
