@@ -566,6 +566,10 @@ class Engine(ABC, Generic[SessionT]):
         no rows with the keys ``new``.
         """
 
+    def await_lockers(self, session: SessionT, table: Table) -> None:
+        """Wait, not for long, for clients that keep the storage table from being altered."""
+        return
+
     def folded_until(self, session: SessionT, table: Table) -> int:
         """The cts up to which all versions of a table are in storage."""
         ((folded,),) = session.execute(

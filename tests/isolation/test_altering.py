@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from contextlib import contextmanager
+
+import psycopg
 import pytest
 
 import tique
 from tique.errors import NotNullViolation
+from tique_backends.postgresql import engine as postgresql
+from tique_backends.postgresql import sequencer
 
 CREATE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note VARCHAR(20))"
 
@@ -329,3 +336,70 @@ def test_an_alter_that_fails_half_way(engine, faults, when, text):
     one.execute("UPDATE t SET v = 21 WHERE id = 2")
     one.commit()
     kept(engine, one, (1, 11, "a", 7), (2, 21, None, 7))
+
+
+# While it waits
+
+
+@contextmanager
+def committing(engine, connection):
+    """Another thread commits to another table meanwhile; when each commit was over."""
+    connection.execute("CREATE TABLE beside (id INTEGER PRIMARY KEY, v INTEGER)")
+    connection.execute("INSERT INTO beside VALUES (1, 0)")
+    connection.commit()
+    moments = []
+    is_over = threading.Event()
+    writer = engine.connect()
+
+    def run():
+        while not is_over.is_set():
+            writer.execute("UPDATE beside SET v = v + 1 WHERE id = 1")
+            writer.commit()
+            moments.append(time.monotonic())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield moments
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def refused(connection, moments, sqlstate):
+    """A column is not added: not at once, and while it is waited for commits go on."""
+    started = time.monotonic()
+    with pytest.raises(tique.OperationalError) as refusal:
+        connection.execute("ALTER TABLE t ADD COLUMN extra INTEGER")
+    ended = time.monotonic()
+    assert refusal.value.sqlstate == sqlstate
+    assert ended - started > 1.5
+    connection.rollback()
+    assert any(started + 0.5 < moment < ended - 0.5 for moment in moments)
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN"], ids=["alone", "in a transaction"])
+def test_commits_go_on_while_it_waits_for_a_snapshot(engine, one, begin):
+    """P6: it is refused, and no commit has waited for that."""
+    old, other = engine.connect(), engine.connect(autocommit=True)
+    with committing(engine, one) as moments:
+        old.execute("SELECT * FROM beside").fetchall()
+        one.execute("UPDATE t SET v = v + 1")
+        one.commit()
+        if begin:
+            other.execute(begin)
+        refused(other, moments, "55006")
+    old.rollback()
+    other.execute("ALTER TABLE t ADD COLUMN extra INTEGER")
+    assert rows(one) == [(1, 11, "a", None), (2, 21, None, None)]
+
+
+@pytest.mark.written_for(["postgresql"], reason="others have no such locks")
+def test_commits_go_on_while_it_waits_for_a_lock(engine, one, monkeypatch):
+    """P6: of a client that knows nothing of tique."""
+    for place in (postgresql, sequencer):
+        monkeypatch.setattr(place, "LOCK_PATIENCE", "3s")
+    with committing(engine, one) as moments, psycopg.connect(engine.place) as native:
+        native.execute("SELECT * FROM t")
+        refused(one, moments, "55P03")
+    one.execute("ALTER TABLE t ADD COLUMN extra INTEGER")

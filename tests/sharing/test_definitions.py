@@ -132,10 +132,10 @@ def test_ddl_that_was_planned_before_anothers(pair, monkeypatch, meanwhile, text
     first, second = pair
     alone = SchemaChanges.alone
 
-    def after_another(changes):
+    def after_another(changes, *settled):
         monkeypatch.setattr(SchemaChanges, "alone", alone)
         first.commit(meanwhile)
-        return alone(changes)
+        return alone(changes, *settled)
 
     monkeypatch.setattr(SchemaChanges, "alone", after_another)
     with pytest.raises(tique.SerializationError, match="changed meanwhile"):

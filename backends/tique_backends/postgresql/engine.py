@@ -476,6 +476,16 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.execute(statement)
 
     @override
+    def await_lockers(self, session: PostgreSQLSession, table: Table) -> None:
+        def lock() -> None:
+            session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
+            session.execute(
+                f"LOCK TABLE {storage_name(table)} IN ACCESS EXCLUSIVE MODE"
+            ).close()
+
+        session.transact(lock)
+
+    @override
     def upgrade(self, session: PostgreSQLSession) -> None:
         _run_all(session, KEEPING_ATTRIBUTES)
         found: dict[int, str | None] = dict(session.execute(_UNORDERED).fetch_all())

@@ -85,13 +85,16 @@ class Alterations:
         changes, before = self._changes, plan.before
         changes.expect_possible(transaction)
         session = transaction.session
-        with changes.alone():
+        is_remade = bool(plan.changes or plan.statement)
+        if plan.changes:
+            self._engine.await_lockers(session, before)
+        with changes.alone([before] if is_remade else (), transaction):
             changes.expect_current([before])
             expect()
             self._expect_free_name(session, plan)
             parents = [self._catalog.parent(key) for key in _added(plan)]
             changes.refuse_users([before, *parents], transaction)
-            if plan.changes or plan.statement:
+            if is_remade:
                 changes.settle(before, transaction)
             sts = 0
             if plan.new_keys or plan.retyped:
@@ -105,7 +108,6 @@ class Alterations:
 
             def change() -> None:
                 since.clear()
-                is_remade = bool(plan.changes or plan.statement)
                 oldest = changes.absorb(before, transaction) if is_remade else 0
                 after = self._change(session, plan, sts)
                 if is_remade:

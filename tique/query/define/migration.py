@@ -79,7 +79,7 @@ from tique_backends.names import key_equality
 from tique_backends.records import CommitRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from tique.query.base import Outcome
@@ -357,7 +357,9 @@ class Migration(SchemaChanges):
 
     @contextmanager
     @override
-    def alone(self) -> Iterator[None]:
+    def alone(
+        self, settled: Collection[Table] = (), mine: Transaction | None = None
+    ) -> Iterator[None]:
         yield
 
     @override
@@ -423,12 +425,15 @@ class Migration(SchemaChanges):
         return mine.sts
 
     @override
-    def settle(self, table: Table, mine: Transaction | None) -> None:
+    def settle(
+        self, table: Table, mine: Transaction | None, until: float = inf
+    ) -> None:
         self._absorbing.add(table.id)
         self._hold(table)
         if self.catalog.versions(table).is_empty:
             return
         if not self._has_begun:
+            super().settle(table, mine, self.timeline.position().sts)
             with self.committer.paused(LOCK_TIMEOUT), self.timeline.alone():
                 super().settle(table, mine)
             return

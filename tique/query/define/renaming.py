@@ -57,7 +57,7 @@ def rename_type(
     """
     changes = transaction.ddl.changes
     changes.expect_possible(transaction)
-    with changes.alone():
+    with changes.alone(tables, transaction):
         _make_anew(transaction, text, tables, expect=expect)
 
 

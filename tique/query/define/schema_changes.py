@@ -42,6 +42,7 @@ from __future__ import annotations
 import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -122,17 +123,22 @@ class SchemaChanges:
         transaction.session.execute(text).close()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep all threads and processes from committing, folding, and running DDL."""
+    def alone(
+        self, settled: Collection[Table] = (), mine: Transaction | None = None
+    ) -> Iterator[None]:
+        """Keep all threads and processes from committing, folding, and running DDL.
+
+        Commits wait neither for a checkpoint, which may take long, nor for what keeps these
+        tables from being :meth:`settled <settle>`.
+        """
         self.timeline.expect_owner()
-        # A checkpoint may take long; commits do not wait for that.
-        with (
-            self.checkpointer.paused(LOCK_TIMEOUT),
-            self.none_held(),
-            self.committer.paused(LOCK_TIMEOUT),
-            self.timeline.alone(),
-        ):
-            yield
+        with self.checkpointer.paused(LOCK_TIMEOUT), self.none_held():
+            self.expect_current(settled)
+            self.refuse_users(settled, mine)
+            for table in settled:
+                self.settle(table, mine, self.timeline.position().sts)
+            with self.committer.paused(LOCK_TIMEOUT), self.timeline.alone():
+                yield
 
     @contextmanager
     def none_held(self) -> Iterator[None]:
@@ -307,11 +313,14 @@ class SchemaChanges:
         """
         return self.catalog.versions(table).since
 
-    def settle(self, table: Table, mine: Transaction | None) -> None:
+    def settle(
+        self, table: Table, mine: Transaction | None, until: float = inf
+    ) -> None:
         """Fold all versions of a table, alone: storage is what every snapshot sees.
 
         Snapshots that do not see all of the versions are waited for, those of other
         processes too. None is taken meanwhile that is older than the last commit.
+        Before that the versions with cts ≤ ``until`` are folded while commits go on.
 
         Raises
         ------
@@ -326,8 +335,8 @@ class SchemaChanges:
             self.timeline.advance()
             self.checkpointer.fold_stable(versions)
             oldest = versions.oldest
-            if oldest is None:
-                continue
+            if oldest is None or oldest > until:
+                return
             if mine is not None and oldest > mine.sts and not mine.renew():
                 raise errors.SerializationError(
                     f"{table.qualified_name} was written to after this transaction "
