@@ -56,6 +56,45 @@ def test_insert(statements, connection, count):
     assert content(connection) == old + rows
 
 
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED", "SERIALIZABLE"])
+def test_new_keys_of_a_table_that_is_not_in_memory(statements, connection, level):
+    """P9: the engine is asked about all of them at once, and finds those that are there."""
+    connection.checkpoint()
+    connection.execute(
+        f"INSERT INTO t SELECT number + 1000, 'bulk', 1 FROM {numbers(3000)}"
+    )
+    connection.commit()
+    connection.execute("DELETE FROM t WHERE id IN (2, 1500)")
+    connection.execute("INSERT INTO t VALUES (5, 'small', 1)")
+    connection.commit()
+    connection.isolation_level = level
+    connection.execute("INSERT INTO t VALUES (6, 'own', 1)")
+    connection.execute("DELETE FROM t WHERE id = 1501")
+    cursor = connection.cursor()
+
+    def insert(*keys):
+        rows = [(key, "new") for key in (*range(100, 800), *keys)]
+        cursor.executemany("INSERT INTO t (id, v) VALUES (%s, %s)", rows)
+
+    for taken in (1, 5, 6, 1499):
+        with pytest.raises(tique.errors.UniqueViolation):
+            insert(taken)
+        connection.rollback()
+        connection.execute("INSERT INTO t VALUES (6, 'own', 1)")
+        connection.execute("DELETE FROM t WHERE id = 1501")
+    assert statements(connection, lambda: insert(2, 1500, 1501)) < 30
+    connection.commit()
+    found = connection.execute("SELECT count(*), count(DISTINCT id) FROM t").fetchone()
+    # (Three of those that were there are gone, and are there again.)
+    assert found == (2 + 3000 + 2 + 700, 2 + 3000 + 2 + 700)
+    queries = (f"v = '{v}'" for v in ("new", "small", "own", "bulk"))
+    counts = [
+        connection.execute(f"SELECT count(*) FROM t WHERE {q}").fetchone()[0]
+        for q in queries
+    ]
+    assert counts == [703, 1, 1, 2998]
+
+
 @pytest.mark.parametrize("count", [3, 150, 2500])
 def test_insert_with_conversion_and_defaults(connection, count):
     rows = [(str(i), 1.5 if i % 2 else None) for i in range(10, 10 + count)]

@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.store.rows import columns_to_read, lacks, merged
+from tique.store.rows import columns_to_read, key_of, lacks, merged
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import cache_name, column_list, key_equality
 from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED_ROWS = 50_000
 """Rows read under one snapshot that a transaction keeps at the most."""
+_ASKED_AT_ONCE = 500
 
 
 class KeyedRows(ABC):
@@ -44,6 +46,7 @@ class KeyedRows(ABC):
 
     def __init__(self) -> None:
         self._read: dict[tuple[int, Key], Row | None] = {}
+        self._queried: dict[tuple[int, Key], Row | None] = {}
 
     @property
     @abstractmethod
@@ -70,6 +73,7 @@ class KeyedRows(ABC):
     def _forget_rows(self) -> None:
         """Read rows again: those are of another snapshot."""
         self._read.clear()
+        self._queried.clear()
 
     def row(
         self, table: Table, key: Key, needed: Sequence[int] | None = None
@@ -207,12 +211,15 @@ class KeyedRows(ABC):
     def prefetch(
         self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None
     ) -> None:
-        """Read the rows that :meth:`row` would ask the engine for, in one statement."""
-        if not self.knows(table):
-            return
+        """Read the rows that :meth:`row` would ask the engine for, in few statements."""
         versions = self.versions(table)
         writes = self.writes.get(table.id)
         own = writes.rows if writes is not None else {}
+        if not self.knows(table):
+            asked = [key for key in dict.fromkeys(keys) if key not in own]
+            if len(asked) > 1 and not (writes is not None and writes.is_staged):
+                self._query_rows(table, asked)
+            return
         read = columns_to_read(table, needed)
         missing = [
             key
@@ -237,11 +244,37 @@ class KeyedRows(ABC):
             self._read.clear()
         self._read[table.id, key] = row
 
+    def _query_rows(self, table: Table, keys: Sequence[Key]) -> None:
+        """Find what :meth:`_queried_row` would ask the engine for, key by key."""
+        if len(self._queried) + len(keys) > _REMEMBERED_ROWS:
+            self._queried.clear()
+        self.versions(table).drain(self.session, self.sts)
+        same = key_equality(table, table.primary_key, "_o.", "_n.")
+        for start in range(0, len(keys), _ASKED_AT_ONCE):
+            part = keys[start : start + _ASKED_AT_ONCE]
+            wanted = self.engine.forms.constants(
+                table, table.primary_key, {}, list(zip(*part, strict=True))
+            )
+            # Before storage, to which a fold may move them meanwhile.
+            recent = self.session.rows_to_keep(
+                f"SELECT _deleted, {column_list(table, '_o.')} FROM {cache_name(table)} "
+                f"AS _o JOIN {wanted} AS _n ON {same} WHERE _cts <= {self.sts} "
+                "ORDER BY _cts",
+                of=table,
+            )
+            found: dict[Key, Row | None] = {**self.session.read_rows(table, part)}
+            for deleted, *values in recent:
+                row = tuple(values)
+                found[key_of(table.primary_key, row)] = None if deleted else row
+            self._queried |= {(table.id, key): found.get(key) for key in part}
+
     def _queried_row(self, table: Table, key: Key) -> Row | None:
         self.versions(table).drain(self.session, self.sts)
         writes = self.writes.get(table.id)
         if writes is not None and writes.is_staged:
             writes.spill(self.session)
+        elif (table.id, key) in self._queried:
+            return self._queried[table.id, key]
         else:
             # Rows in the buffer have other keys, and stay there: they may merge.
             writes = None
