@@ -477,6 +477,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def await_lockers(self, session: PostgreSQLSession, table: Table) -> None:
+        if table.is_materialized:
+            # There is no such statement for it.
+            return
+
         def lock() -> None:
             session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
             session.execute(

@@ -86,8 +86,6 @@ class Alterations:
         changes.expect_possible(transaction)
         session = transaction.session
         is_remade = bool(plan.changes or plan.statement)
-        if plan.changes:
-            self._engine.await_lockers(session, before)
         with changes.alone([before] if is_remade else (), transaction):
             changes.expect_current([before])
             expect()

@@ -137,6 +137,8 @@ class SchemaChanges:
             self.refuse_users(settled, mine)
             for table in settled:
                 self.settle(table, mine, self.timeline.position().sts)
+                if mine is not None:
+                    self.engine.await_lockers(mine.session, table)
             with self.committer.paused(LOCK_TIMEOUT), self.timeline.alone():
                 yield
 
