@@ -1,0 +1,1 @@
+"""Replicas: a DuckDB file that follows a database on a server."""
