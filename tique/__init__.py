@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from tique.database.status import Status
     from tique.history.feed import Change, Difference
     from tique.query.transaction.isolation import IsolationLevel
+    from tique.replica.promoting import Promoted, promote
+    from tique.replica.replication import Replication, ReplicationStatus, replicate
 
 _HOMES = {
     "AsyncConnection": "aio.connection",
@@ -77,6 +79,9 @@ _HOMES = {
     "ForeignKey": "connection.connection_info",
     "IsolationLevel": "query.transaction.isolation",
     "Notice": "connection.notices",
+    "Promoted": "replica.promoting",
+    "Replication": "replica.replication",
+    "ReplicationStatus": "replica.replication",
     "Status": "database.status",
     "HistoryInfo": "history.showing",
     "adopt": "_adoption",
@@ -84,6 +89,8 @@ _HOMES = {
     "detach": "_adoption",
     "drop_history": "_history",
     "histories": "_history",
+    "promote": "replica.promoting",
+    "replicate": "replica.replication",
     "run_transaction": "_retry",
     "run_transaction_async": "aio.retry",
     "set_history": "_history",
@@ -127,6 +134,9 @@ __all__ = [
     "OperationalError",
     "OutcomeUnknown",
     "ProgrammingError",
+    "Promoted",
+    "Replication",
+    "ReplicationStatus",
     "Rollback",
     "SerializationError",
     "Status",
@@ -146,6 +156,8 @@ __all__ = [
     "histories",
     "namedtuple_row",
     "paramstyle",
+    "promote",
+    "replicate",
     "run_transaction",
     "run_transaction_async",
     "set_history",

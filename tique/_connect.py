@@ -11,6 +11,7 @@ from tique._translation import translating
 from tique.commit.locks import LOCK_TIMEOUT
 from tique.connection.connection import Connection
 from tique.connection.execution import ExecutionOptions
+from tique.connection.routing.options import routing_options
 from tique.database.database import acquire, release
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.transaction.isolation import IsolationLevel
@@ -53,6 +54,9 @@ class ConnectionOptions(Options, total=False):
     python_variables: bool
     paramstyle: Literal["pyformat", "qmark"]
     transactional_ddl: bool
+    replica: str | os.PathLike[str] | None
+    freshness: float | Literal["own", "off"] | None
+    on_stale: Literal["source", "wait", "error"]
 
 
 @overload
@@ -81,6 +85,9 @@ def connect(
     paramstyle: str = "pyformat",
     row_factory: RowFactory[Any] = tuple_row,
     transactional_ddl: bool = False,
+    replica: str | os.PathLike[str] | None = None,
+    freshness: float | str | None = None,
+    on_stale: str | None = None,
     **options: Unpack[Options],
 ) -> Connection[Any]:
     """Open a connection.
@@ -122,6 +129,19 @@ def connect(
     transactional_ddl
         Whether DDL is a part of a transaction that no BEGIN has opened, too; else it takes
         effect at once there.
+    replica
+        ``duckdb:///replica.duckdb``: a replica of the database, into which this process
+        replicates (:func:`tique.replicate`), and where queries may run.
+        These three are options of the URL, too.
+    freshness
+        How old a state a query may see that is a transaction of its own, or in a read-only one:
+        seconds; or ``"own"``, at least this connection's commits and all that it
+        was shown, which holds of seconds, too. None or ``"off"``: queries run in the database.
+        ``SET tique.freshness`` changes it.
+    on_stale
+        Where such a query runs if the replica is older: in the database (``"source"``); or
+        it waits for the replica, for ``lock_timeout`` at most (``"wait"``), or fails
+        (``"error"``), with OperationalError, SQLSTATE 55000. ``SET tique.on_stale`` changes it.
     **options
         The database's settings; the first connection decides: ``certifier``
         (``"memory"`` or ``"query"``), ``concurrency`` (how SERIALIZABLE transactions are
@@ -154,6 +174,7 @@ def connect(
     if conflicts not in ("column", "row"):
         raise errors.InterfaceError(f"conflicts={conflicts!r} is not column or row")
     with translating():
+        routing = routing_options(location.routing, replica, freshness, on_stale)
         database = acquire(location, options)
         try:
             ways = ExecutionOptions(
@@ -164,6 +185,7 @@ def connect(
                 python_variables=python_variables,
                 paramstyle=paramstyle,
                 transactional_ddl=transactional_ddl,
+                routing=routing,
             )
             return Connection(database, ways, row_factory)
         except BaseException:

@@ -121,6 +121,8 @@ class Capabilities:
         statement that failed, too.
     defines_beside_snapshots : bool
         Whether the schema may change while an engine transaction stays open.
+    has_replica_subset : bool
+        Whether some of its SQL is known to mean the same on a replica.
     """
 
     dialect: str
@@ -144,6 +146,7 @@ class Capabilities:
     keeps_known_images: bool = False
     nests_transactions: bool = False
     defines_beside_snapshots: bool = True
+    has_replica_subset: bool = False
 
 
 class Introspection(Protocol):

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tique_backends.catalog.managed import MANAGED
+from tique_backends.catalog.slots import FURTHEST
 from tique_backends.errors import EngineError, ErrorKind, may_have_run
 from tique_backends.servers.aside import Aside, SetAside
 from tique_backends.session import COMMIT
@@ -364,6 +365,11 @@ class SharedSequencer(ABC):
     def folds(self) -> dict[int, int]:
         """Up to which cts each table is folded, by table id."""
         return dict(self._ask('SELECT id, folded FROM tique."tables"'))
+
+    def replicated(self) -> tuple[int | None, int]:
+        """Up to where all replicas have the log (None: there are none), and only they need it."""
+        ((least, folded),) = self._ask(FURTHEST)
+        return None if least is None else int(least), int(folded)
 
     @abstractmethod
     def claim_versions(self, session: Session, table: Table, until: int) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, overload
 
 from typing_extensions import TypeVar, Unpack
 
@@ -260,11 +260,13 @@ class AsyncConnection(Generic[RowT]):
 
     # Transactions
 
-    async def commit(self) -> None:
+    async def commit(
+        self, *, wait_for: Literal["replica"] | None = None, timeout: float = 30.0
+    ) -> None:
         """Commit: on return it is durable and every new transaction sees it.
 
         If the task is cancelled meanwhile, the transaction is committed or not, as
-        :meth:`outcome` of its ``txid`` says.
+        :meth:`outcome` of its ``txid`` says. ``wait_for``: :meth:`tique.Connection.commit`.
 
         Raises
         ------
@@ -274,7 +276,8 @@ class AsyncConnection(Generic[RowT]):
         OutcomeUnknown
             If the outcome cannot be known; ask :meth:`outcome` later.
         """
-        await self._worker.run(self._connection.commit)
+        commit = partial(self._connection.commit, wait_for=wait_for, timeout=timeout)
+        await self._worker.run(commit)
 
     async def rollback(self) -> None:
         """Undo everything since the transaction began, even if cancelled meanwhile."""
@@ -294,6 +297,8 @@ class AsyncConnection(Generic[RowT]):
         *,
         priority: bool = False,
         as_of: int | datetime | None = None,
+        read_only: bool | None = None,
+        freshness: float | str | None = None,
     ) -> AsyncIterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
@@ -302,12 +307,17 @@ class AsyncConnection(Generic[RowT]):
 
         Parameters
         ----------
-        savepoint_name, force_rollback, priority, as_of
+        savepoint_name, force_rollback, priority, as_of, read_only, freshness
             As for :meth:`tique.Connection.transaction`.
         """
         block = ExitStack()
         entered = self._connection.transaction(
-            savepoint_name, force_rollback, priority=priority, as_of=as_of
+            savepoint_name,
+            force_rollback,
+            priority=priority,
+            as_of=as_of,
+            read_only=read_only,
+            freshness=freshness,
         )
         enter = partial(block.enter_context, entered)
         try:

@@ -314,12 +314,8 @@ class Checkpointer:
     def _round(self, *, thorough: bool = False, is_asked: bool = False) -> int:
         began = time.perf_counter()
         stable = self._timeline.stable()
+        moved = self._fold_tables(stable, thorough=thorough, is_asked=is_asked)
         tables = self._catalog.all_versions()
-        moved = sum(
-            self._fold_or_note(versions, stable, is_told=is_asked)
-            for versions in tables
-            if thorough or not self.obstacles.is_resting(versions.table)
-        )
         if not self._catalog.long_writers:
             for versions in tables:
                 versions.forget_keys()
@@ -368,6 +364,14 @@ class Checkpointer:
         if observer is not None:
             observer.folded(self._engine.capabilities.dialect, moved, began)
         return moved
+
+    def _fold_tables(self, stable: int, *, thorough: bool, is_asked: bool) -> int:
+        """Fold the stable versions of all tables; return their number."""
+        return sum(
+            self._fold_or_note(versions, stable, is_told=is_asked)
+            for versions in self._catalog.all_versions()
+            if thorough or not self.obstacles.is_resting(versions.table)
+        )
 
     def _usable_session(self) -> Session:
         if self._session is None or self._session.is_lost:
@@ -423,14 +427,18 @@ class Checkpointer:
                 self._engine.store(session, table, {}, done)
                 versions.folded(done, self._catalog.oldest_writer())
 
-    def _fold_batches(self, versions: TableVersions, stable: int) -> None:
-        table, engine = versions.table, self._engine
-        session = self._usable_session()
-        from_memory = (
-            (table.history is None or engine.capabilities.keeps_known_images)
+    def _is_known(self, table: Table) -> bool:
+        """Whether a fold of a table may be made of what memory has."""
+        return (
+            (table.history is None or self._engine.capabilities.keeps_known_images)
             and not table.is_keyless
             and self._catalog.buffers(table)
         )
+
+    def _fold_batches(self, versions: TableVersions, stable: int) -> None:
+        table, engine = versions.table, self._engine
+        session = self._usable_session()
+        from_memory = self._is_known(table)
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)

@@ -44,7 +44,7 @@ def explain_command(
     with opened(url, instead="EXPLAIN") as database:
         # Its errors name places in SQL, which EXPLAIN would shift.
         database.rewriters["pyformat"].plan(sql, values is not None)
-        with connect(url) as connection:
+        with connect(url, autocommit=True) as connection:
             rows = connection.execute(f"EXPLAIN {sql}", values).fetchall()
     (_, statement), *rest = rows
     forms = [row for row in rest if row[0].startswith(_ABOUT_FORMS)]

@@ -131,10 +131,15 @@ def _show(found: Status, output: Console) -> None:
     facts.add_row("sts", f"{found.sts:,}")
     facts.add_row("cts", f"{found.cts:,}")
     facts.add_row("λ", f"{found.stable:,}")
+    if found.replica is not None:
+        facts.add_row("Replica of", printable(found.replica.source))
+        facts.add_row("Durable up to", f"{found.replica.durable:,}")
     facts.add_row("Last checkpoint", _last(found.checkpoint))
     if found.checkpoint.last_error is not None:
         facts.add_row("Last error", printable(found.checkpoint.last_error))
     output.print(facts)
+    for name, why in found.replica.stopped.items() if found.replica else ():
+        output.print(f"{printable(name)} is not replicated: {printable(why)}")
     _show_tables(found, output)
     _show_transactions(found, output)
     _show_unmanaged(found, output)

@@ -19,6 +19,7 @@ from tique.cli._history import history_group
 from tique.cli._monetdb import monetdb_group
 from tique.cli._operation import checkpoint_command, status_command
 from tique.cli._output import one_line
+from tique.cli._replica import promote_command, replicate_command
 from tique.cli._top import top_command
 from tique.cli._udf import udf_group
 from tique.errors import Error
@@ -87,5 +88,7 @@ main.add_command(changes_command)
 main.add_command(diff_command)
 main.add_command(restore_command)
 main.add_command(history_group)
+main.add_command(replicate_command)
+main.add_command(promote_command)
 main.add_command(udf_group)
 main.add_command(monetdb_group)

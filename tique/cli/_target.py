@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class _URL(click.ParamType[str]):
+class URL(click.ParamType[str]):
     """A URL of a database that other processes can open too."""
 
     name = "url"
@@ -45,7 +45,7 @@ class _URL(click.ParamType[str]):
         return value
 
 
-url_argument = click.argument("url", type=_URL())
+url_argument = click.argument("url", type=URL())
 tables_argument = click.argument("tables", metavar="[TABLE]...", nargs=-1)
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tique.database.status import Status
+    from tique.replica.replication import ReplicationStatus
+    from tique.timeline.replica import ReplicaStatus
 
 _MOST = 10
 """Rows of a table that are shown."""
@@ -109,10 +111,36 @@ def frame(now: Status, before: Status | None = None, seconds: float = 0) -> Grou
         Text(f"{printable(now.database)}: {_processes(now.processes)}", style="bold"),
         facts,
     ]
+    if now.replica is not None:
+        earlier = None if before is None else before.replica
+        parts.append(Text(replica_line(now.replica, earlier, seconds)))
     if now.checkpoint.last_error is not None:
         error = printable(now.checkpoint.last_error)
         parts.append(Text(f"Last error: {error}", style="red"))
     return Group(*parts, Text(), _tables(now), Text(), _transactions(now))
+
+
+def replica_line(
+    now: ReplicaStatus | ReplicationStatus,
+    before: ReplicaStatus | ReplicationStatus | None = None,
+    seconds: float = 0,
+) -> str:
+    """How a replica follows, and what it did in the time since an earlier state."""
+    lag = "" if now.lag is None else f", {now.lag * 1000:,.0f} ms behind"
+    parts = [f"replica {now.state}, at cts {now.applied:,}{lag}"]
+    parts.append(f"durable up to {now.durable:,}")
+    if before is not None and seconds > 0:
+        epochs, rows = now.epochs - before.epochs, now.rows - before.rows
+        commits = (now.commits - before.commits) / seconds
+        parts.append(f"{commits:,.1f} commits/s in {epochs / seconds:,.1f} epochs/s")
+        parts.append(f"{rows / max(epochs, 1):,.1f} rows per epoch")
+        steps = [
+            f"{step} {(spent - before.seconds[step]) / seconds:.1%}"
+            for step, spent in now.seconds.items()
+        ]
+        parts.append(f"of the time: {', '.join(steps)}")
+    parts += [f"{name} is not replicated: {why}" for name, why in now.stopped.items()]
+    return printable("; ".join(parts))
 
 
 def _processes(number: int) -> str:

@@ -29,8 +29,8 @@ def commit_behind_locks(
     locks: Locks,
     transaction: Committing,
     patience: float | None,
-) -> None:
-    """Commit; the caller calls :meth:`Locks.leave`, whatever happens.
+) -> int:
+    """Commit, and return the cts; the caller calls :meth:`Locks.leave`, whatever happens.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def commit_behind_locks(
     while True:
         locks.enter(transaction, patience)
         try:
-            committer.commit(transaction, needs_barrier=needs_barrier)
+            return committer.commit(transaction, needs_barrier=needs_barrier)
         except OvertakenError:
             locks.leave(transaction.txid)
             rows = [
@@ -56,5 +56,3 @@ def commit_behind_locks(
         except RowsLockedError as error:
             locks.leave(transaction.txid)
             locks.lock_met(transaction.txid, error.numbers, patience)
-        else:
-            return

@@ -6,12 +6,13 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, overload
 
 from typing_extensions import TypeVar
 
 from tique import errors
 from tique._translation import translating
+from tique.connection.committing import await_replica, replicated
 from tique.connection.connection_info import (
     ConnectionInfo,
     ForeignKey,
@@ -27,6 +28,7 @@ from tique.connection.feed import (
     read_differences,
     restore,
 )
+from tique.connection.routing.options import freshness_of
 from tique.connection.server_cursor import ServerCursor
 from tique.database.database import keep, release, users
 from tique.database.status import Status, status
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from tique.connection.execution import ExecutionOptions
     from tique.connection.feed import Read
     from tique.connection.query_text import Query
+    from tique.connection.routing.options import Freshness
     from tique.database.database import Database
     from tique.history.feed import Change, Difference
     from tique.query.transaction.isolation import IsolationLevel
@@ -84,7 +87,11 @@ class Connection(Generic[RowT]):
         self.row_factory = row_factory
         self._database = database
         self._options = options
-        self._execution = Execution(self, database, options)
+        kind: type[Execution] = Execution
+        if options.routing is not None:
+            # It is loaded if it is needed.
+            from tique.connection.routing.routed import RoutedExecution as kind
+        self._execution = kind(self, database, options)
         users.add(self)
 
     # State
@@ -293,8 +300,16 @@ class Connection(Generic[RowT]):
 
     # Transactions
 
-    def commit(self) -> None:
+    def commit(
+        self, *, wait_for: Literal["replica"] | None = None, timeout: float = 30.0
+    ) -> None:
         """Commit: on return it is durable and every new transaction sees it.
+
+        Parameters
+        ----------
+        wait_for
+            ``"replica"``: on return all replicas have it durably, too, and what this connection has
+            committed before. ``timeout``: the seconds that this may take after the commit.
 
         Raises
         ------
@@ -303,9 +318,18 @@ class Connection(Generic[RowT]):
             transaction is rolled back and can be run again.
         OutcomeUnknown
             If the outcome cannot be known; ask :meth:`outcome` later.
+        OperationalError
+            If there is no replica to wait for: nothing is committed (SQLSTATE 55000). Or if not all
+            had it in time: it is committed (57014).
         """
-        with self._execution.guarded("COMMIT"):
-            self._execution.commit()
+        execution = self._execution
+        with execution.guarded("COMMIT"):
+            if wait_for is not None:
+                replicated(execution.database, "nothing was committed")
+            execution.commit()
+        if wait_for is not None:
+            with translating():
+                await_replica(execution.database, execution.last_cts, timeout)
 
     def rollback(self) -> None:
         """Undo everything since the transaction began."""
@@ -329,6 +353,8 @@ class Connection(Generic[RowT]):
         *,
         priority: bool = False,
         as_of: int | datetime | None = None,
+        read_only: bool | None = None,
+        freshness: float | str | None = None,
     ) -> Iterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
@@ -349,6 +375,11 @@ class Connection(Generic[RowT]):
         as_of
             A point of the past that all of its statements read, which write nothing: a
             :attr:`version`, or a time with a time zone.
+        read_only
+            Whether it writes nothing; by default what the connection says.
+        freshness
+            How old a state its queries may see, for a connection with a replica: seconds, or
+            ``"own"``, or ``"off"``. Where its first query runs, all of them do.
 
         Raises
         ------
@@ -358,10 +389,11 @@ class Connection(Generic[RowT]):
         OperationalError
             Nothing is known of so long ago (72000).
         """
-        with (
-            suppress(errors.Rollback),
-            self._block(savepoint_name, force_rollback, priority, as_of),
-        ):
+        fresh = None if freshness is None else freshness_of(freshness)
+        block = self._block(
+            savepoint_name, force_rollback, priority, as_of, fresh, read_only
+        )
+        with suppress(errors.Rollback), block:
             yield self
 
     @contextmanager
@@ -371,11 +403,14 @@ class Connection(Generic[RowT]):
         force_rollback: bool,
         priority: bool,
         as_of: int | datetime | None,
+        freshness: Freshness | None,
+        read_only: bool | None,
     ) -> Iterator[None]:
         if self.in_transaction:
-            if as_of is not None:
+            modes = {"as_of": as_of, "freshness": freshness, "read_only": read_only}
+            for name in [name for name, mode in modes.items() if mode is not None]:
                 raise errors.ProgrammingError(
-                    "as_of inside a transaction: commit or roll back first",
+                    f"{name} inside a transaction: commit or roll back first",
                     sqlstate="25001",
                 )
             with self._execution.controls.savepoint(
@@ -386,6 +421,10 @@ class Connection(Generic[RowT]):
         with self._execution.guarded("BEGIN"):
             if as_of is not None:
                 as_of = as_point(as_of)
+            if freshness is not None:
+                self._execution.expect_router().within = freshness
+            if read_only is not None:
+                self._execution.controls.read_only = read_only
             self._execution.controls.open(as_of)
         self._execution.contender.has_priority = priority
         try:
@@ -493,7 +532,7 @@ class Connection(Generic[RowT]):
         timeout: float | None = None,
     ) -> Feed[OtherT]:
         """A feed, with a connection of its own to the database."""
-        options = replace(self._options, isolation=None, autocommit=False)
+        options = replace(self._options, isolation=None, autocommit=False, routing=None)
         with self._execution.beside():
             keep(self._database)
             try:

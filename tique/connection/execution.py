@@ -59,6 +59,8 @@ from tique_rewriter.plans.plan import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from tique.connection.routing.options import RoutingOptions
+    from tique.connection.routing.router import Router
     from tique.database.database import Database
     from tique.store.catalog import ManagedCatalog
     from tique_backends.session import Session
@@ -91,6 +93,7 @@ class ExecutionOptions:
     lock_timeout: float | None
     transactional_ddl: bool
     python_variables: bool
+    routing: RoutingOptions | None = None
 
 
 class Execution:
@@ -105,6 +108,9 @@ class Execution:
     options
         Its options.
     """
+
+    router: Router | None = None
+    """Decides which queries run on a replica (:mod:`tique.connection.routing.routed`)."""
 
     def __init__(
         self,
@@ -143,6 +149,8 @@ class Execution:
         self.sessions = SessionStatements(self)
         self.bulk = BulkStatements(self)
         self.notices = Notices()
+        self.last_cts = 0
+        """The timestamp of its last commit that has written."""
         try:
             with translating():
                 self._obey(options.isolation)
@@ -178,6 +186,15 @@ class Execution:
             database.locks.abandon(self.transaction.txid)
         self.temporaries.forget()
         database.abandon(self.session, self.migration)
+
+    def expect_router(self) -> Router:
+        """What decides about a replica; ProgrammingError if the connection has none."""
+        if self.router is None:
+            raise errors.ProgrammingError(
+                "freshness is for a connection with a replica: connect(…, replica=…)",
+                sqlstate="55000",
+            )
+        return self.router
 
     # State
 
@@ -638,7 +655,7 @@ class Execution:
             with translating():
                 transaction.let_go()
             if transaction.has_writes or transaction.migration is not None:
-                commit_writes(
+                self.last_cts = commit_writes(
                     self.database, self.contender, transaction, self.lock_timeout
                 )
             elif transaction.is_validated:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
+from tique.connection.routing.options import ROUTING
 from tique.connection.settings import Settings
 from tique.query.base import Outcome
 from tique.query.kinds import executable
@@ -63,9 +64,12 @@ _MOST_PREPARED = 10_000
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
 _DRIVERS = CONNECTIONS | {
-    *(DEFAULT_ISOLATION, DEFAULT_READ_ONLY, LOCK_TIMEOUT, STATEMENT_TIMEOUT)
+    *(DEFAULT_ISOLATION, DEFAULT_READ_ONLY, LOCK_TIMEOUT, STATEMENT_TIMEOUT),
+    *ROUTING,
 }
 """Settings that the engine's session need not have."""
+_MEANINGLESS = _DRIVERS | {"application_name", "timezone", SEARCH_PATH}
+"""Settings with which a query means the same, or that are followed where it runs."""
 
 
 def _seconds(duration: str) -> float | None:
@@ -152,6 +156,11 @@ class SessionStatements:
         """Whether each session of the engine's has the connection's settings."""
         return not self.settings.names() and self._first.keys() <= _DRIVERS
 
+    def changes_meaning(self) -> str | None:
+        """A changed setting by which a query may mean something else; None: there is none."""
+        names = {*self.settings.names(), *self._first} - _MEANINGLESS
+        return min(names, default=None)
+
     def give_all(self) -> None:
         """Give a new session all settings."""
         for name in self._first.keys() - self.settings.names():
@@ -177,7 +186,7 @@ class SessionStatements:
             path = None if values is None else (rules.path_text(name, values),)
             self._change(SEARCH_PATH, path, is_local=plan.scope is Scope.LOCAL)
             return
-        if name in (DEFAULT_ISOLATION, DEFAULT_READ_ONLY):
+        if name in ROUTING or name in (DEFAULT_ISOLATION, DEFAULT_READ_ONLY):
             self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
             return
         if self._is_there(name, plan.values):
@@ -255,6 +264,8 @@ class SessionStatements:
                     f'"{value}" is no value of {name}: on or off', sqlstate="22023"
                 )
             execution.controls.is_always_read_only = folded in _ON
+        elif name in ROUTING:
+            execution.expect_router().assign(name, value)
         elif name in CONNECTIONS:
             execution.deadlines.limit(name, None if value is None else _seconds(value))
         else:
@@ -333,6 +344,7 @@ class SessionStatements:
             READ_ONLY: "on" if is_read_only else "off",
             DEFAULT_READ_ONLY: "on" if controls.is_always_read_only else "off",
             **{name: _duration(s) for name, s in execution.deadlines.shown().items()},
+            **({} if execution.router is None else execution.router.shown()),
         }
 
     def _discard(self, plan: Discard, bound: Sequence[Any]) -> None:

@@ -37,6 +37,7 @@ from weakref import WeakSet
 from tique import errors
 from tique._log import family, fields
 from tique.checkpoint.checkpointer import Checkpointer
+from tique.checkpoint.replica import ReplicaCheckpointer
 from tique.checkpoint.uncommitted import UncommittedFold
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
@@ -63,8 +64,10 @@ from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
 from tique.timeline.recovery import TXIDS_PER_EPOCH, prepare
+from tique.timeline.replica import ReplicaTimeline
 from tique.timeline.shared import SharedTimeline
 from tique_backends import registry
+from tique_backends.catalog import replicas
 from tique_backends.concurrency.queues import taken
 from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
 
     from tique.query.define.migration import Migration
     from tique.query.transaction.ddl_transaction import DDLTransaction
+    from tique.timeline.replica import ReplicaState
     from tique_backends.engine import Engine
     from tique_backends.session import Session
 
@@ -128,6 +132,8 @@ class Database:
         self.settings = settings
         self.connections = 0
         self.is_closed = False
+        self.replica: ReplicaState | None = None
+        """How far it is, if it is a replica."""
         self.is_new = False
         """Whether this process put tique's schema into it."""
         self.transactions: dict[int, DDLTransaction] = {}
@@ -154,18 +160,7 @@ class Database:
         self.uncommitted = UncommittedFold(
             engine, self.catalog, self.timeline, settings.uncommitted_fold_rows
         )
-        self.checkpointer = Checkpointer(
-            engine,
-            self.catalog,
-            self.timeline,
-            self.uncommitted,
-            rows=settings.checkpoint_rows,
-            age=settings.checkpoint_age,
-            automatic=settings.checkpoint == "auto",
-            retention=settings.retention,
-            past=Pruning(engine),
-            housekeeping=self._keep_house,
-        )
+        self.checkpointer = self._checkpointer()
         self.long_snapshots = LongSnapshots(
             engine,
             self.catalog,
@@ -242,11 +237,35 @@ class Database:
         engine, settings = self.engine, self.settings
         parts = (engine, self.catalog, self.sequencer, TransactionIds(engine))
         if engine.shared is None:
-            return Timeline(*parts)
+            with closing(engine.session()) as session:
+                record = replicas.read(session)
+            if record is None:
+                return Timeline(*parts)
+            replica = ReplicaTimeline(*parts, record)
+            self.replica = replica.state
+            return replica
         timeline = SharedTimeline(*parts, lease=settings.lease)
         timeline.upkeep = self._keep_up
         timeline.on_loss = self._let_go
         return timeline
+
+    def _checkpointer(self) -> Checkpointer:
+        settings, timeline = self.settings, self.timeline
+        make: Callable[..., Checkpointer] = Checkpointer
+        if isinstance(timeline, ReplicaTimeline):
+            make = ReplicaCheckpointer
+        return make(
+            self.engine,
+            self.catalog,
+            timeline,
+            self.uncommitted,
+            rows=settings.checkpoint_rows,
+            age=settings.checkpoint_age,
+            automatic=settings.checkpoint == "auto",
+            retention=settings.retention,
+            past=Pruning(self.engine),
+            housekeeping=self._keep_house,
+        )
 
     def _server_locks(self) -> ServerLocks | None:
         shared = self.engine.shared
@@ -553,6 +572,20 @@ def keep(database: Database) -> None:
     """Count a further connection in, of an open database."""
     with _registry_lock:
         database.connections += 1
+
+
+def find_open(url: DatabaseURL) -> Database | None:
+    """The database of that URL, if this process has it open; it may be closed at any time."""
+    location = registry.find(url.backend).locate(url.path, url.options, url.server)
+    return _registry.get(location.identity) if location.identity else None
+
+
+def keep_open(database: Database) -> bool:
+    """Count a further connection in, and return True; False if it was closed."""
+    with _registry_lock:
+        is_open = _registry.get(database.name) is database
+        database.connections += is_open
+        return is_open
 
 
 def release(database: Database) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tique.commit.figures import PhaseFigures
     from tique.database.status import Status, TableStatus
     from tique.store.policy import CacheInfo
+    from tique.timeline.replica import ReplicaStatus
 
 
 Labels: TypeAlias = "dict[str, str]"
@@ -110,6 +111,42 @@ def _last_checkpoint(status: Status) -> list[Sample]:
     last = status.checkpoint.last
     return [] if last is None else [Sample({}, last.timestamp())]
 
+
+def _replica(
+    name: str,
+    kind: Literal["gauge", "counter"],
+    unit: str,
+    help_: str,
+    value: Callable[[ReplicaStatus], float | Mapping[str, float] | None],
+    label: str = "",
+) -> Metric:
+    """A metric of databases that are replicas."""
+
+    def samples(status: Status) -> list[Sample]:
+        found = None if status.replica is None else value(status.replica)
+        if found is None:
+            return []
+        if isinstance(found, int | float):
+            return [Sample({}, found)]
+        return [Sample({label: key}, each) for key, each in found.items()]
+
+    return Metric(f"replica_{name}", kind, unit, help_, samples)
+
+
+_REPLICA = (
+    _replica("lag", "gauge", "s", "Age of what the replica shows.", lambda r: r.lag),
+    _replica("epochs", "counter", "{epoch}", "Epochs published.", lambda r: r.epochs),
+    _replica(
+        *("commits", "counter", "{transaction}", "Commits in them."),
+        lambda r: r.commits,
+    ),
+    _replica("rows", "counter", "{version}", "Versions in them.", lambda r: r.rows),
+    _replica("step", "counter", "s", "Time of a step.", lambda r: r.seconds, "step"),
+    _replica(
+        *("stopped", "gauge", "1", "1 for a table that is not replicated any more."),
+        *(lambda r: dict.fromkeys(r.stopped, 1), "table"),
+    ),
+)
 
 METRICS = (
     Metric("info", "gauge", "1", "The open database.", _info),
@@ -344,6 +381,7 @@ METRICS = (
         "Entries that were evicted.",
         _caches(lambda cache: cache.evictions),
     ),
+    *_REPLICA,
 )
 """All metrics but the histogram; each is this process's where it says so."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tique.commit.hot_keys import HotKey
     from tique.database.database import Database
     from tique.store.policy import CacheInfo
+    from tique.timeline.replica import ReplicaStatus
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,9 @@ class Status:
         Keys on which this process's transactions met others, the hottest first.
     commits : CommitFigures
         This process's commits, and how long the phases of its group commits took.
+    replica : ReplicaStatus or None
+        What the database is a replica of, and how far it has followed that; None if it is
+        none.
     """
 
     database: str
@@ -200,6 +204,7 @@ class Status:
     caches: tuple[CacheInfo, ...]
     hot_keys: tuple[HotKey, ...]
     commits: CommitFigures
+    replica: ReplicaStatus | None = None
 
     def prometheus(self) -> str:
         """The same as Prometheus reads it, for an application's own ``/metrics``."""
@@ -242,6 +247,7 @@ def status(database: Database, *, asks_engine: bool = True) -> Status:
         caches=database.catalog.caches(),
         hot_keys=database.hot_keys.hottest(),
         commits=database.commits.figures(),
+        replica=None if database.replica is None else database.replica.status(),
     )
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tique.errors import InterfaceError
+from tique.errors import InterfaceError, NotSupportedError
 from tique_backends import registry
 from tique_backends.location import Server
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MEMORY = ":memory:"
+_ROUTING = ("replica", "freshness", "on_stale")
+_SHOWN = ("host", "port", "sock", "sequencer")
 
 _SHAPES = (
     "a database URL looks like duckdb:///relative/path, duckdb:////absolute/path, "
@@ -47,6 +49,8 @@ class DatabaseURL:
         The server's place and the user who logs in, for a backend that has one.
     isolation_level : str or None
         The option of that name, which is the connection's and not the engine's.
+    routing : Mapping[str, str]
+        The connection's options ``replica``, ``freshness`` and ``on_stale``, if given.
     """
 
     backend: str
@@ -54,6 +58,7 @@ class DatabaseURL:
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     server: Server | None = field(default=None, repr=False)
     isolation_level: str | None = field(default=None, repr=False)
+    routing: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     @property
     def in_memory(self) -> bool:
@@ -91,6 +96,7 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
     authority, _, path = location.partition("/")
     given = _options(query)
     level = given.pop("isolation_level", None)
+    routing = {name: given.pop(name) for name in _ROUTING if name in given}
     options = MappingProxyType(given)
     if registry.has_server(backend):
         name = _decode(path, "path")
@@ -99,14 +105,29 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
                 f"a {backend} URL names a database: "
                 f"{backend}://user:password@host:port/name"
             )
-        return DatabaseURL(backend, name, options, _server(authority), level)
+        return DatabaseURL(backend, name, options, _server(authority), level, routing)
     if authority:
         raise InterfaceError(
             f"{backend} opens a file and has no server: after {backend}: come three "
             f"slashes for a relative path, four for an absolute one; {_SHAPES}"
         )
     place = _decode(path, "path") or MEMORY
-    return DatabaseURL(backend, place, options, isolation_level=level)
+    return DatabaseURL(backend, place, options, None, level, routing)
+
+
+def shown_url(url: DatabaseURL) -> str:
+    """A source's URL as a replica keeps it: without password, and what else is secret."""
+    server = url.server
+    if server is None:
+        raise NotSupportedError(
+            f"a {url.backend} database cannot be replicated: it belongs to one process, "
+            "whose commits no other can follow"
+        )
+    user = f"{server.user}@" if server.user else ""
+    port = f":{server.port}" if server.port else ""
+    shown = "&".join(f"{n}={url.options[n]}" for n in _SHOWN if n in url.options)
+    place = f"{user}{server.host or ''}{port}/{url.path}{'?' * bool(shown)}{shown}"
+    return f"{url.backend}://{place}"
 
 
 def _server(authority: str) -> Server:

@@ -33,6 +33,9 @@ has. So no signal handler may do that (:mod:`tique_backends.concurrency.undistur
 else does (no memory), the process gives itself up: its connections must be opened
 again.
 
+*A replica's source* (:mod:`tique.replica.source`) gets each commit when it is published, before sts covers
+it, or from the log; which, is decided under the lock: each once, and none is left out that the log has.
+
 *Nothing is missed.* This process's anchor in the shared sequencer is never newer than
 its local λ, which is never newer than its sts. Nothing is folded beyond any process's
 anchor, and the log is not pruned beyond the folds.
@@ -51,6 +54,7 @@ from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Collection, Mapping, Sequence
 
     from tique.store.catalog import ManagedCatalog
@@ -71,6 +75,7 @@ class Published(NamedTuple):
 
     writes: Mapping[int, Sequence[tuple[Key, Row, bool]]]
     bulk: Mapping[int, int]
+    txid: int = 0
 
 
 _NOTHING = Published({}, {})
@@ -104,6 +109,7 @@ class Follower:
         self._shared = shared
         self._lock = threading.Lock()
         self._own: dict[int, Published] = {}
+        self._heard: list[deque[tuple[int, Published]]] = []
         self._is_torn = False
 
     def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
@@ -115,6 +121,7 @@ class Follower:
                 if not writes.is_staged
             },
             dict(staged),
+            ticket.transaction.txid,
         )
         with self._lock:
             # It may have been read from the log already.
@@ -164,13 +171,32 @@ class Follower:
                 versions.folded_until = folded
         ahead = 0
         # A change of the catalog that is not finished has its entry in the log by now.
-        for cts, commit in self._others(snapshot, self._shared.logged(0)).items():
+        entries = self._shared.logged(self._shared.replicated()[1])
+        for cts, commit in self._others(snapshot, entries).items():
             if cts <= snapshot.sts:
                 self._publish(cts, self._read(commit))
             elif commit.defines:
                 ahead = cts
         self._sequencer.recover(sts=snapshot.sts, txid=epoch_start)
         return ahead
+
+    def listen(
+        self, heard: deque[tuple[int, Published]], after: int
+    ) -> list[tuple[int, Published]]:
+        """Put each commit there from now on; return those followed before, behind ``after``."""
+        with self._lock:
+            self._heard.append(heard)
+            followed = self._sequencer.sts()
+        # The fences first: an entry of one that is swept away meanwhile goes before it.
+        snapshot = self._shared.snapshot(followed)
+        others = self._others(snapshot, self._shared.logged(after))
+        stamps = [cts for cts in others if after < cts <= followed]
+        return [(cts, self._read(others[cts])) for cts in stamps]
+
+    def forget(self, heard: deque[tuple[int, Published]]) -> None:
+        """Put no further commit there."""
+        with self._lock:
+            self._heard = [each for each in self._heard if each is not heard]
 
     def follow(self, snapshot: SharedSnapshot) -> None:
         """Publish every commit that the snapshot covers.
@@ -235,9 +261,11 @@ class Follower:
         tables = self._catalog.by_id()
         writes = {}
         for number, rows in commit.writes.items():
-            key = tuple_of(tables[number].primary_key)
-            writes[number] = [(key(row), row, deleted) for row, deleted in rows]
-        return Published(writes, commit.bulk)
+            # One that was dropped since the commit was read is of no interest.
+            if number in tables:
+                key = tuple_of(tables[number].primary_key)
+                writes[number] = [(key(row), row, deleted) for row, deleted in rows]
+        return Published(writes, commit.bulk, commit.txid)
 
     def _publish(self, cts: int, commit: Published) -> None:
         catalog = self._catalog
@@ -249,3 +277,5 @@ class Follower:
             versions = catalog.find_versions(number)
             if versions is not None and rows and cts > versions.folded_until:
                 versions.publish_bulk(cts, rows, rows)
+        for heard in self._heard:
+            heard.append((cts, commit))

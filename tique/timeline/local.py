@@ -46,6 +46,8 @@ class Timeline:
 
     is_shared: ClassVar[bool] = False
     """Whether other processes commit and run DDL too; begin() follows them then."""
+    is_read_only: ClassVar[bool] = False
+    """Whether every transaction only reads, because no commit is this process's."""
 
     def __init__(
         self,
@@ -111,6 +113,12 @@ class Timeline:
     def _count_epoch(self, session: Session) -> None:
         """Count an epoch for this process, durably."""
         self._ids.count_epoch(session)
+
+    def record_commits(self, session: Session) -> None:
+        """Have the engine know of every commit that a snapshot may see.
+
+        The session is in no engine transaction.
+        """
 
     def refresh(self, txid: int, *, keeps: bool = False) -> int:
         """Take a new snapshot for a transaction: its sts.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.catalog import foreign_keys, histories
+from tique_backends.catalog import foreign_keys, histories, slots
 from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
@@ -70,6 +70,7 @@ _SCHEMA = (
     "committed_at BIGINT NOT NULL)",
     "CREATE TABLE tique.fences (cts BIGINT NOT NULL)",
     *histories.SCHEMA,
+    slots.SCHEMA,
     *widening(
         "tique.log",
         {
@@ -237,6 +238,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             if self.shared is not None:
                 self.shared.expect_nobody(session)
             renew(session)
+            session.execute(slots.SCHEMA)
 
         session.transact(change)
 
@@ -385,7 +387,11 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     @override
     def prune_log(self, session: MonetDBSession, until: int, retention: float) -> None:
-        session.transact(lambda: _prune(session, until, retention))
+        def prune() -> None:
+            last = slots.prunable(session, until, lambda: self.clock(session))
+            _prune(session, last, retention)
+
+        session.transact(prune)
 
     @override
     def close(self) -> None:

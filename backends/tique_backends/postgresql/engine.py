@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from tique_backends.catalog import foreign_keys, histories
+from tique_backends.catalog import foreign_keys, histories, slots
 from tique_backends.catalog.managed import managed_tables, renew
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
@@ -95,6 +95,7 @@ _SCHEMA = (
     "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY, settled XID8, "
     "is_swept BOOLEAN NOT NULL DEFAULT FALSE)",
     *histories.SCHEMA,
+    slots.SCHEMA,
     # Parts of the log that could not be applied; table number 0 stands for all tables.
     "CREATE TABLE IF NOT EXISTS tique.aside (cts BIGINT, id BIGINT, "
     "reason TEXT NOT NULL, PRIMARY KEY (cts, id))",
@@ -215,6 +216,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             nests_transactions=True,
             reads_uncommitted_folds=self.writes_storage,
             keeps_undone_rows=True,
+            has_replica_subset=True,
         )
 
     def _client(self) -> PostgreSQLSequencer:
@@ -292,6 +294,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             for statement in (*form.removal, *form.statements, *SCHEMA):
                 session.change(statement)
             session.change(_BY_TIME)
+            session.change(slots.SCHEMA)
             session.change(_SCHEMA[-1])
             session.change(guests_script())
 
@@ -565,7 +568,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     ) -> None:
         fresh = self.shared.aside.fresh()
 
-        def prune() -> int:
+        def prune() -> tuple[int, int]:
+            last = slots.prunable(session, until, lambda: self.clock(session))
             for part in fresh:
                 # No other process can find these parts once they are pruned from the
                 # log.
@@ -578,7 +582,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 "RETURNING cts, txid, committed_at) "
                 "INSERT INTO tique.outcomes SELECT * FROM _gone "
                 "WHERE cts NOT IN (SELECT cts FROM tique.fences)",
-                [self._pruned, until],
+                [self._pruned, last],
             )
             # The newest outcome stays: it is where the next cts starts.
             ((forgotten, latest),) = session.execute(
@@ -595,12 +599,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                     "UPDATE tique.format SET forgotten = $1 WHERE forgotten < $1",
                     [forgotten],
                 )
-            return int(latest)
+            return last, int(latest)
 
         # What this process has deleted before is not looked for again, since an open snapshot
         # may keep it.
-        self._forgotten = max(session.transact(prune), self._forgotten)
-        self._pruned = max(until, self._pruned)
+        pruned, forgotten = session.transact(prune)
+        self._forgotten = max(forgotten, self._forgotten)
+        self._pruned = max(pruned, self._pruned)
 
     @override
     def close(self) -> None:

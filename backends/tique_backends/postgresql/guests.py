@@ -144,7 +144,7 @@ class GuestSequencer(PostgreSQLSequencer):
     def expect_owner(self) -> None:
         raise _denied(
             "only the owner of schema tique, or a member of that role, can create, drop, "
-            "adopt or detach tables; connect as one"
+            "adopt, detach or replicate tables; connect as one"
         )
 
     @override

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from typing_extensions import override
 
+from tique_backends.catalog import slots
 from tique_backends.engine import Engine, Introspection, SessionT
 from tique_backends.errors import ErrorKind
 from tique_backends.names import cache_name
@@ -93,6 +94,12 @@ class ServerEngine(Engine[SessionT]):
     @override
     def referencing_tables(self, session: SessionT, table: Table) -> Sequence[Row]:
         return self._introspection.referencing_tables(session, table)
+
+    @override
+    def last_commit(self, session: SessionT) -> int:
+        # A replica has what was aborted behind the last commit, too.
+        ((covered,),) = session.execute(slots.COVERED).fetch_all()
+        return max(super().last_commit(session), int(covered))
 
     @override
     def replay(self, session: SessionT, table: Table) -> int:

@@ -508,8 +508,8 @@ class Migration(SchemaChanges):
 
     # COMMIT
 
-    def commit(self) -> None:
-        """Commit all of it.
+    def commit(self) -> int:
+        """Commit all of it, and return the cts.
 
         Raises
         ------
@@ -535,8 +535,9 @@ class Migration(SchemaChanges):
                     raise
             time.sleep(_PATIENCE / 100)
         with self.committer.paused(LOCK_TIMEOUT):
-            self.committer.commit_held(transaction, self._write, self._reload)
+            cts = self.committer.commit_held(transaction, self._write, self._reload)
         self.close()
+        return cts
 
     def _changed(self) -> list[Table]:
         """The tables as others know them, which will be gone or be others.

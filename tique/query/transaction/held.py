@@ -95,6 +95,7 @@ class Held:
                     continue
                 versions.drain(session, sts)
                 self._versions[versions.table.id] = HeldVersions(versions, sts)
+            transaction.timeline.record_commits(session)
             self._expect_no_ddl(engine)
             session.hold_snapshot(engine.session)
             self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())

@@ -214,7 +214,7 @@ class Transaction(KeyedRows):
         is_locking = self.is_validated and protocol.locks
         self.locks_rows = isolation is _READ_COMMITTED or is_locking
         """Whether its statements lock the rows that they write."""
-        self.read_only = read_only
+        self.read_only = read_only or timeline.is_read_only
         self.writes: dict[int, TableWrites] = {}
         self.references = References()
         self.unchecked: list[Unchecked] = []

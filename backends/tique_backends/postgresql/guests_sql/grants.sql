@@ -64,7 +64,7 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_prune(double precision), tique.guest_strange(regclass)
 TO PUBLIC;
 GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences,
-    tique.aside, tique.history, tique.moments TO PUBLIC;
+    tique.aside, tique.history, tique.moments, tique.slots TO PUBLIC;
 GRANT SELECT (cts, txid, committed_at) ON tique.log TO PUBLIC;
 GRANT SELECT (epoch) ON tique.clients TO PUBLIC;
 

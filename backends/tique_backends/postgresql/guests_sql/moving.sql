@@ -229,8 +229,8 @@ BEGIN
 END
 $$;
 
--- Drops the entries that all clients have taken in, up to the first one with versions that
--- are not in storage (AFTER_OUTCOMES in tique_backends/catalog/histories.py); outcomes an hour later at the earliest.
+-- Drops the entries that all clients, and the replicas (tique_backends/catalog/slots.py), have
+-- taken in, up to the first one with versions that are not in storage (AFTER_OUTCOMES in tique_backends/catalog/histories.py); outcomes an hour later at the earliest.
 CREATE FUNCTION tique.guest_prune(retention double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -242,6 +242,8 @@ DECLARE
         FROM tique.history AS h))) * 1000000;
 BEGIN
     PERFORM tique.guest_sees_all();
+    DELETE FROM tique.slots AS s WHERE s.expires < extract(epoch FROM now()) * 1000000;
+    last := least(last, (SELECT min(s.cts) FROM tique.slots AS s));
     WITH gone AS (
         DELETE FROM tique.log AS l WHERE l.cts <= last AND l.cts < coalesce((
             SELECT min(n.cts) FROM tique.log AS n WHERE n.cts <= last AND EXISTS (

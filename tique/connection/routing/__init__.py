@@ -1,0 +1,1 @@
+"""Queries of a connection that run on a replica in the same process."""

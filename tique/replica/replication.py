@@ -1,0 +1,483 @@
+"""The replication of one source into one replica: the handle and its thread.
+
+The thread asks the source what was committed, publishes that as one epoch
+(:mod:`tique.timeline.replica`), and asks again when the epoch's time is over. Folds are those of
+the replica's checkpointer (:mod:`tique.checkpoint.replica`), in its thread: the position
+is durable with the rows, and the source is told of it afterwards, so that it never gives up a part of
+its log that the replica needs.
+
+Argument
+--------
+*A change of definitions* is seen in the log. Then a state of the source is held that is newer, all
+commits up to it are published and not shown, the replica's tables are compared with the source's
+of that state, new ones are copied, and everything is shown at once (:meth:`Replication._redefine`). What
+was read beyond that state comes afterwards. Another change may be among it: then all of it is done again.
+At the start, and after the source was lost, it is taken for granted that there was one.
+
+*If the process dies* the replica is what its last fold or copy left, and the next replication goes on
+there. *If the source is lost* (a restart, a network) it is opened again, from what is published on; reads
+go on meanwhile, and the status says why. *If the log was given up* (``keep``) all tables are copied
+anew, and the status says so. Any other error ends the thread: ``failed``, with the error.
+
+*Idle*: the source is asked, and nothing is done to the replica.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import uuid
+from contextlib import closing, contextmanager, suppress
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from tique import errors
+from tique._translation import translating
+from tique.checkpoint.replica import ReplicaCheckpointer
+from tique.database.database import acquire, release
+from tique.database.url import parse_url, shown_url
+from tique.history.retention import Retention
+from tique.replica.columns import Copied, UnheldError
+from tique.replica.copying import PATIENCE, Choice, compared, copy
+from tique.replica.source import Epoch, LogLostError, Source
+from tique.timeline.replica import ReplicaTimeline
+from tique_backends import registry
+from tique_backends.catalog import replicas
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from tique.database.database import Database
+    from tique.database.url import DatabaseURL
+    from tique.replica.copying import Change, Progress
+    from tique.replica.source import Commit, SourceSnapshot
+    from tique.store.rows import Key
+    from tique_backends.records import Row
+
+_NOTE_INTERVAL = 0.2
+"""Seconds between two notes of a durable position in the source, at the least."""
+_ALIVE_INTERVAL = 10.0
+"""Seconds after which it is noted that the replica lives, at the most."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+"""Seconds until a source that was lost is opened again."""
+_KNOWN = (errors.Error, EngineError)
+_LASTING = (errors.NotSupportedError, errors.InternalError, errors.InterfaceError)
+
+
+class ReplicationStatus(NamedTuple):
+    """How a replication stands.
+
+    ``state`` is ``"copying"``, ``"following"``, ``"stopped"`` or ``"failed"``, ``error`` that
+    with which it failed, or which keeps it from the source for the moment. The source's commits
+    up to ``applied`` are published, up to ``durable`` in storage, up to ``newest`` known of;
+    ``lag`` is the time in seconds since the source was asked for these. ``epochs`` with commits,
+    ``commits`` and ``rows`` are counted, and ``seconds`` of the steps ``ask``, ``publish``,
+    ``fold`` and ``copy``. ``stopped`` are the tables that are not replicated any more, and why;
+    ``notes`` say that all was copied anew, and why.
+    """
+
+    state: str
+    error: str | None
+    source: str
+    target: str
+    applied: int
+    durable: int
+    newest: int
+    lag: float
+    epochs: int
+    commits: int
+    rows: int
+    stopped: Mapping[str, str]
+    seconds: Mapping[str, float]
+    notes: Sequence[str] = ()
+
+
+class Replication:
+    """A replication that runs until it is stopped; a context manager.
+
+    :func:`tique.replicate` makes it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        choice: Choice,
+        source: str,
+        epoch: float,
+        keep: float,
+        progress: Progress | None,
+    ) -> None:
+        timeline, checkpointer = database.timeline, database.checkpointer
+        assert isinstance(timeline, ReplicaTimeline)
+        assert isinstance(checkpointer, ReplicaCheckpointer)
+        self._database, self._checkpointer = database, checkpointer
+        self._timeline, self._replica = timeline, timeline.state
+        self._url, self._keep = source, keep
+        self._choice, self._epoch, self._progress = choice, epoch, progress
+        self._source: Source | None = None
+        self._tables: dict[int, Copied] = {}
+        self._published = self._last = self._replica.applied
+        self._state, self._error = "following", ""
+        self._notes: list[str] = []
+        self._counts, self._seconds = self._replica.counts, self._replica.seconds
+        self._noted, self._noted_at = 0, -_ALIVE_INTERVAL
+        self._stopping = threading.Event()
+        self._ending = threading.Lock()
+        self._has_left = False
+        self._thread = threading.Thread(
+            target=self._run, name="tique-replication", daemon=True
+        )
+        self._replica.claim()
+
+    def start(self) -> None:
+        """Copy what has to be copied, then follow in a thread."""
+        try:
+            self._begin()
+        except BaseException:
+            if self._source is not None and not self._published:
+                with suppress(EngineError, errors.Error):
+                    self._source.drop()
+            self._leave()
+            raise
+        atexit.register(self.stop)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Fold, note that in the source, and close both databases; idempotent."""
+        self._stopping.set()
+        self._thread.join()
+        with self._ending:
+            if self._has_left:
+                return
+            atexit.unregister(self.stop)
+            try:
+                if not self._replica.is_torn:
+                    self._checkpointer.checkpoint_now()
+                if self._source is not None:
+                    self._source.note_durable(self._replica.durable)
+            except (EngineError, errors.Error) as error:
+                self._error = str(error)
+            if self._state != "failed":
+                self._state = "stopped"
+            self._leave()
+
+    def status(self) -> ReplicationStatus:
+        """How it stands."""
+        replica = self._replica.status()
+        return ReplicationStatus(
+            self._state,
+            self._error or None,
+            replica.source,
+            f"duckdb:///{self._database.url.path}",
+            replica.applied,
+            replica.durable,
+            replica.newest,
+            inf if replica.lag is None else replica.lag,
+            replica.epochs,
+            replica.commits,
+            replica.rows,
+            replica.stopped,
+            replica.seconds,
+            tuple(self._notes),
+        )
+
+    def wait(self, cts: int, timeout: float) -> bool:
+        """Wait so many seconds until a version of the source is published; whether it is."""
+        return self._replica.wait(cts, None, timeout)
+
+    def fold(self) -> int:
+        """Make durable what is published; return the position, which an old snapshot holds up."""
+        with translating():
+            self._checkpointer.checkpoint_now()
+        return self._replica.durable
+
+    def __enter__(self) -> Self:
+        """Enter a block at whose end the replication is stopped."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    def _leave(self) -> None:
+        """Close both databases."""
+        self._has_left = True
+        # What was published and not shown would be published again.
+        self._replica.is_torn |= self._published > self._replica.applied
+        self._lose()
+        self._replica.let_go()
+        release(self._database)
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[step] += time.perf_counter() - began
+
+    # The thread
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                if self._source is None:
+                    self._begin()
+                else:
+                    self._follow()
+                self._error, pause = "", _FIRST_PAUSE
+                self._stopping.wait(max(0.0, began + self._epoch - time.monotonic()))
+            except Exception as error:
+                self._error = f"{type(error).__name__}: {error}"
+                # Others may be of the moment: the source is lost, or was just changed.
+                lasts = isinstance(error, _LASTING) or not isinstance(error, _KNOWN)
+                if self._replica.is_torn or lasts:
+                    self._state = "failed"
+                    self._replica.let_go()
+                self._lose()
+                if self._state == "failed":
+                    return
+                self._stopping.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _lose(self) -> None:
+        """Close the source, which may not be there any more."""
+        source, self._source = self._source, None
+        if source is not None:
+            self._last = source.last
+            with suppress(EngineError, errors.Error):
+                source.close()
+
+    def _begin(self) -> None:
+        """Open the source, and go on behind what is published."""
+        source = Source(self._url, self._replica.slot, keep=self._keep)
+        self._source = source
+        if self._published:
+            try:
+                source.resume(self._published, self._last)
+            except LogLostError as error:
+                self._notes.append(f"all tables were copied anew: {error}")
+                self._copy_all(source)
+        else:
+            self._copy_all(source)
+        # The first epoch defines, whatever was changed meanwhile.
+        self._follow()
+
+    def _copy_all(self, source: Source) -> None:
+        asked = time.monotonic()
+        with source.snapshot() as snapshot:
+            source.resume(snapshot.sts)
+            self._choice.expect_possible(snapshot.tables)
+            change = self._compared(snapshot, anew=True)
+            if not self._published and change.stopped:
+                # The first copy is all that was asked for, or nothing.
+                named = "; ".join(f"{n}: {s.why}" for n, s in change.stopped.items())
+                raise errors.NotSupportedError(
+                    f"{named}: leave such tables out by tables=, or change them"
+                )
+            self._copy(change, snapshot)
+            self._tables = change.kept
+            self._show(snapshot.sts, asked)
+
+    def _compared(self, snapshot: SourceSnapshot, *, anew: bool = False) -> Change:
+        return compared(self._database, self._choice.of(snapshot.tables), anew=anew)
+
+    def _copy(self, change: Change, snapshot: SourceSnapshot) -> None:
+        self._state = "copying"
+        try:
+            with self._timed("copy"):
+                history = self._choice.history
+                copy(self._database, change, snapshot, history, self._progress)
+        finally:
+            self._state = "following"
+
+    def _follow(self) -> None:
+        assert self._source is not None
+        with self._timed("ask"):
+            epoch = self._source.poll()
+        if epoch.commits or epoch.defines:
+            self._counts["epochs"] += 1
+        self._apply(epoch)
+        self._database.checkpointer.notice()
+        self._note_durable()
+
+    def _note_durable(self) -> None:
+        """Tell the source what is durable, now and then, and that the replica lives."""
+        assert self._source is not None
+        durable, now = self._replica.durable, time.monotonic()
+        has_moved = durable > self._noted
+        wait = _NOTE_INTERVAL if has_moved else min(_ALIVE_INTERVAL, self._keep / 4)
+        if now - self._noted_at >= wait:
+            self._source.note_durable(durable)
+            self._noted, self._noted_at = durable, now
+
+    def _apply(self, epoch: Epoch) -> None:
+        """Publish an epoch, and show it."""
+        while epoch.defines:
+            epoch = self._redefine(epoch)
+        self._publish(epoch.commits)
+        self._show(epoch.sts, epoch.asked)
+
+    def _show(self, sts: int, asked: float) -> None:
+        self._published = sts
+        self._timeline.step(sts, asked)
+
+    def _redefine(self, epoch: Epoch) -> Epoch:
+        """Bring the replica to a state of the source with its tables; what was read beyond."""
+        source = self._source
+        assert source is not None
+        with source.snapshot() as snapshot:
+            change = self._compared(snapshot)
+            last, commits, defines = epoch, list(epoch.commits), False
+            while last.sts < snapshot.sts:
+                last = source.poll()
+                commits += last.commits
+                defines |= last.defines
+            later = [commit for commit in commits if commit.cts > snapshot.sts]
+            self._tables = change.kept | self._tables
+            self._publish(commits[: len(commits) - len(later)])
+            if change.new or change.gone or change.stopped != self._replica.stopped:
+                self._copy(change, snapshot)
+            self._tables = change.kept
+            self._show(snapshot.sts, epoch.asked)
+        return last._replace(commits=later, defines=defines)
+
+    def _publish(self, commits: Sequence[Commit]) -> None:
+        """Bring commits to the index; no reader sees them yet."""
+        with self._timed("publish"):
+            self._timeline.publish(
+                [(c.cts, self._held(c), c.txid, c.time) for c in commits]
+            )
+            if commits:
+                self._published = commits[-1].cts
+                self._counts["commits"] += len(commits)
+
+    def _held(self, commit: Commit) -> dict[int, Sequence[tuple[Key, Row, bool]]]:
+        """The versions of a commit, by the replica's numbers; what it cannot hold stops its table."""
+        found = {}
+        for number, writes in commit.writes.items():
+            copied = self._tables.get(number)
+            if copied is None:
+                continue
+            try:
+                found[copied.number] = copied.writes(writes)
+                self._counts["rows"] += len(writes)
+            except UnheldError as error:
+                del self._tables[number]
+                with self._checkpointer.paused(PATIENCE):
+                    versions = self._database.catalog.find_versions(copied.number)
+                    if versions is not None:
+                        self._checkpointer.stop_table(versions.table, str(error))
+        return found
+
+
+def replicate(
+    source: str,
+    target: str,
+    *,
+    tables: Sequence[str] | None = None,
+    schemas: Mapping[str, str] | None = None,
+    epoch: float = 0.015,
+    keep: float = 86400.0,
+    history: str | None = None,
+    progress: Progress | None = None,
+) -> Replication:
+    """Replicate a database into a DuckDB file, from now on or from where it stopped.
+
+    It returns when the tables are there; a thread follows the source's commits then.
+    Connections of this process to the file read them.
+
+    Parameters
+    ----------
+    source, target
+        The URLs: ``postgresql://…`` or ``monetdb://…``, and ``duckdb:///replica.duckdb``. A file
+        that is there must be a replica of this source, or have no tables.
+    tables
+        ``schema.table`` or ``table``, in the source; None: all that tique manages, and
+        those that are created later. What is not named any more is dropped.
+    schemas
+        New names of schemas, by the source's.
+    epoch, keep
+        Seconds between two questions to the source, and for which it keeps its log for a
+        replica that is silent.
+    history
+        The retention of copied tables (:func:`tique.set_history`); None: none.
+    progress
+        Called with a table's name, its rows that are copied, and about how many there are.
+
+    Raises
+    ------
+    NotSupportedError
+        No such source or target, or a table has columns that a replica cannot have.
+    OperationalError
+        The target is no replica of this source and not empty (SQLSTATE 55000), or is
+        followed already (55006).
+    ProgrammingError
+        A table is not there (42P01).
+    """
+    with translating():
+        if history is not None:
+            Retention.parse(history)
+        choice = Choice(tables, dict(schemas or {}), history)
+        database = _opened(parse_url(target), shown_url(parse_url(source)))
+        try:
+            found = Replication(database, choice, source, epoch, keep, progress)
+        except BaseException:
+            release(database)
+            raise
+        found.start()
+        return found
+
+
+def _opened(target: DatabaseURL, source: str) -> Database:
+    """Open a replica of the source; make one of an empty file."""
+    if registry.has_server(target.backend) or target.in_memory:
+        raise errors.NotSupportedError(
+            "a replica is a DuckDB file, such as duckdb:///replica.duckdb"
+        )
+    database = acquire(target, {})
+    if database.replica is None:
+        try:
+            _make(database, source)
+        finally:
+            release(database)
+        database = acquire(target, {})
+    replica = database.replica
+    if replica is None or replica.source != source:
+        release(database)
+        known = "no replica" if replica is None else f"a replica of {replica.source}"
+        raise errors.OperationalError(
+            f"{target.path} is {known}, and stays so: choose another file",
+            sqlstate="55000",
+        )
+    return database
+
+
+def _make(database: Database, source: str) -> None:
+    """Make an empty database that no connection uses a replica."""
+    engine, path = database.engine, database.url.path
+    if database.connections > 1:
+        raise errors.OperationalError(
+            f"{path} is open in this process: close its connections", sqlstate="55006"
+        )
+    with closing(engine.session()) as session:
+        if engine.user_tables(session) or engine.views(session):
+            if database.is_new:
+                # A refusal leaves no trace.
+                database.ddl.detach()
+            raise errors.OperationalError(
+                f"{path} has tables, which no replica drops: choose another file",
+                sqlstate="55000",
+            )
+        slot = f"replica-{uuid.uuid4().hex[:12]}"
+        session.transact(lambda: replicas.create(session, source, slot))

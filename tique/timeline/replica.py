@@ -1,0 +1,280 @@
+"""The position of a replica in the order of its source's commits.
+
+A *replica* is a database whose only writer is another database's log. One thread, that of the
+replication (:mod:`tique.replica`), publishes the source's commits with the source's
+timestamps; all else of this process reads.
+
+Argument
+--------
+*Whole epochs, in order (P1, P2).* All versions of an epoch are in the index before the local
+sequencer, whose sts is what readers take, passes the first of its timestamps. A reader that begins
+while it passes them sees a whole number of commits. Timestamps that were aborted are passed like
+the others. No other thread takes one: every way to write is refused. λ is the local
+sequencer's, as in any database: folds pass no reader's snapshot.
+
+*Gaps.* A column that is ``MISSING`` in a version is as in the version before. For the source that
+may be in storage, and here in the index: so a gap is filled from the version before
+if the index has that. If not, storage has the value, as folds move whole prefixes.
+
+*Nothing twice, nothing left out (P4, P5).* What is in storage is what the engine transaction
+of the last fold or copy says: the position, and per table how far it is folded. At opening the
+rest is forgotten, for the source has it, and the replication goes on behind the position. A table
+that is a copy of a later state passes over the commits that it has; until the position
+has reached that state (``ready_at``) no reader begins.
+
+*Torn.* If publishing, or reading the catalog after a copy, fails, it is not known what memory has.
+Then the database is not followed until it was opened anew; readers go on with the state before.
+
+*Commit records* reach the engine with the folds, and before a transaction is handed to it: so
+the past by time and the feed know every commit that they can see.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from itertools import islice
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+
+from typing_extensions import override
+
+from tique import errors
+from tique.store.rows import merged
+from tique.timeline.local import Timeline
+from tique.timeline.recovery import Restored
+from tique_backends.catalog import replicas
+from tique_backends.names import cache_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tique.store.catalog import ManagedCatalog
+    from tique.store.rows import Key
+    from tique.store.versions import TableVersions
+    from tique.timeline.ids import TransactionIds
+    from tique_backends.catalog.replicas import ReplicaRecord, Stop
+    from tique_backends.engine import Engine
+    from tique_backends.records import Row
+    from tique_backends.session import Session
+    from tique_udfs import Sequencer
+
+
+Writes: TypeAlias = "Mapping[int, Sequence[tuple[Key, Row, bool]]]"
+"""Keys, rows, and whether they are tombstones, by the number of their table."""
+
+
+class ReplicaStatus(NamedTuple):
+    """How far a replica is; see :class:`tique.ReplicationStatus`.
+
+    ``lag`` is None before the first epoch. ``epochs``, ``commits``, ``rows`` and ``seconds``
+    are those of this process.
+    """
+
+    source: str
+    applied: int
+    durable: int
+    newest: int
+    lag: float | None
+    state: str
+    stopped: dict[str, str]
+    epochs: int
+    commits: int
+    rows: int
+    seconds: dict[str, float]
+
+
+class ReplicaState:
+    """How far a replica is: written by its replication, read by all.
+
+    Attributes
+    ----------
+    source, slot : str
+        The URL of the source, without its password, and the name of the replica's slot there.
+    applied, durable : int
+        The source's commits up to here are published, and are in storage.
+    ready_at : int
+        Readers begin when this is applied.
+    asked : float
+        By the monotonic clock: every commit that was acknowledged then is published.
+    stopped : Mapping of str to Stop
+        The tables that are not replicated any more.
+    is_followed, is_torn : bool
+        Whether a replication runs in this process, and whether one was cut short.
+    counts, seconds : dict
+        How many epochs, commits and rows were published; how long each step has taken.
+    """
+
+    def __init__(self, record: ReplicaRecord) -> None:
+        self.source, self.slot = record.source, record.slot
+        self.applied = self.durable = record.position
+        self.ready_at, self.asked = record.ready_at, -inf
+        self.stopped: Mapping[str, Stop] = record.stopped
+        self.is_followed = self.is_torn = False
+        self.counts = dict.fromkeys(("epochs", "commits", "rows"), 0)
+        self.seconds = dict.fromkeys(("ask", "publish", "fold", "copy"), 0.0)
+        self._changed = threading.Condition()
+
+    def claim(self) -> None:
+        """Begin to follow; OperationalError (55006) if there is a replication, or was torn."""
+        with self._changed:
+            if self.is_followed or self.is_torn:
+                raise errors.OperationalError(
+                    "a replication into this replica runs already in this process, or has "
+                    "failed: stop it, and close all connections to the replica",
+                    sqlstate="55006",
+                )
+            self.is_followed = True
+
+    def let_go(self) -> None:
+        """Follow no longer; those that wait are told."""
+        with self._changed:
+            self.is_followed = False
+            self._changed.notify_all()
+
+    def note(self, applied: int, asked: float) -> None:
+        """Note that an epoch is published."""
+        with self._changed:
+            self.applied, self.asked = applied, asked
+            self._changed.notify_all()
+
+    def wait(self, cts: int | None, asked: float | None, timeout: float) -> bool:
+        """Wait until ``cts`` is published, by an epoch asked for at ``asked`` or later.
+
+        It ends early, with False, if no replication runs in this process.
+        """
+
+        def is_there() -> bool:
+            return self.applied >= (cts or 0) and self.asked >= (asked or -inf)
+
+        with self._changed:
+            self._changed.wait_for(lambda: is_there() or not self.is_followed, timeout)
+            return is_there()
+
+    def status(self) -> ReplicaStatus:
+        """How far it is."""
+        lag = None if self.asked == -inf else time.monotonic() - self.asked
+        stopped = {name: stop.why for name, stop in self.stopped.items()}
+        applied, durable = self.applied, self.durable
+        state = "following" if self.is_followed else "stopped"
+        return ReplicaStatus(
+            *(self.source, applied, durable, applied, lag, state, stopped),
+            *(self.counts["epochs"], self.counts["commits"], self.counts["rows"]),
+            dict(self.seconds),
+        )
+
+
+class ReplicaTimeline(Timeline):
+    """The order of the source's commits, in the process that has the replica open.
+
+    ``record`` is what the replica knows of its source.
+    """
+
+    is_read_only: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        sequencer: Sequencer,
+        ids: TransactionIds,
+        record: ReplicaRecord,
+    ) -> None:
+        super().__init__(engine, catalog, sequencer, ids)
+        self.state = ReplicaState(record)
+        self._records: deque[tuple[int, int, int]] = deque()
+        self._recording = threading.Lock()
+
+    @override
+    def open(self, session: Session) -> Restored:
+        self._ids.count_epoch(session)
+        engine, position = self._engine, self.state.durable
+        engine.upgrade(session)
+        self._catalog.reload(session)
+
+        def forget() -> None:
+            for versions in self._catalog.all_versions():
+                table = versions.table
+                session.execute(f"DELETE FROM {cache_name(table)}")
+                versions.folded_until = engine.folded_until(session, table)
+            session.execute(f"DELETE FROM tique.outcomes WHERE cts > {position}")
+
+        session.transact(forget)
+        self._sequencer.recover(sts=position, txid=self._ids.current.start)
+        return Restored(0, ())
+
+    @override
+    def begin(self, *, blindly: bool = False) -> tuple[int, int]:
+        begun = super().begin(blindly=blindly)
+        if begun[1] < self.state.ready_at:
+            self.end(begun[0])
+            raise errors.OperationalError(
+                "the replica is not ready: some of its tables are newer than others, or not "
+                "there yet; it will be when `tique replicate` has run for a moment",
+                sqlstate="55000",
+            )
+        return begun
+
+    @override
+    def expect_owner(self) -> None:
+        raise errors.OperationalError(
+            "this database is a replica, which only its source changes: write there, or "
+            "make it an ordinary database with `tique promote`",
+            sqlstate="25006",
+        )
+
+    def publish(self, commits: Iterable[tuple[int, Writes, int, int]]) -> None:
+        """Add commits (cts, writes by the replica's table, txid, time) to the index.
+
+        No reader sees them before :meth:`step`. They are newer than all that were published.
+        """
+        self.state.is_torn = True
+        for cts, writes, txid, at in commits:
+            for number, rows in writes.items():
+                versions = self._catalog.find_versions(number)
+                if versions is not None and rows and cts > versions.folded_until:
+                    versions.publish(cts, _filled(versions, rows))
+            self._records.append((cts, txid, at))
+        self.state.is_torn = False
+
+    def step(self, sts: int, asked: float) -> None:
+        """Show everything up to ``sts``, which is published, or in copies, to readers."""
+        sequencer = self._sequencer
+        while sequencer.sts() < sts:
+            sequencer.finish(sequencer.next_cts())
+        self.state.note(sts, asked)
+
+    @override
+    def record_commits(self, session: Session) -> None:
+        with self.recording(session):
+            pass
+
+    @contextmanager
+    def recording(self, session: Session) -> Iterator[None]:
+        """Bring commit records to the engine; they are there when the block ends well.
+
+        Should it end otherwise and they be there all the same, they are not added again.
+        """
+        with self._recording:
+            count = len(self._records)
+            replicas.record(session, list(islice(self._records, count)))
+            yield
+            for _ in range(count):
+                self._records.popleft()
+
+
+def _filled(
+    versions: TableVersions, writes: Sequence[tuple[Key, Row, bool]]
+) -> Sequence[tuple[Key, Row, bool]]:
+    """The writes, with the gaps filled that the versions before do not have."""
+    if versions.table.is_keyless:
+        return writes
+    found = []
+    for key, row, deleted in writes:
+        before = None if deleted else versions.newest(key)
+        if before is not None and before[1] is not None:
+            row = merged(row, before[1])
+        found.append((key, row, deleted))
+    return found
