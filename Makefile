@@ -32,8 +32,9 @@ help:
 	@echo 'make setup | test | test-sqlalchemy | test-long | coverage | lint | docs | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
-# the sequencer written in Python steps in, which is no error), and PostgreSQL with what
-# extensions are compiled with. Debian's packages start servers; no test uses them.
+# the sequencer written in Python steps in, which is no error), PostgreSQL with what
+# extensions are compiled with, and a browser for examples/dashboard. Debian's packages start
+# servers; no test uses them.
 .PHONY: system
 system:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -45,6 +46,7 @@ system:
 	compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql); \
 	compgen -G '/usr/include/postgresql/*/server/postgres.h' >/dev/null || missing+=(postgresql-server-dev-all); \
 	PATH=$$PATH:/usr/sbin command -v pgbouncer >/dev/null || missing+=(pgbouncer); \
+	command -v chromium >/dev/null || missing+=(chromium); \
 	if (( $${#missing[@]} )); then \
 	  if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
 	    echo "installing $${missing[*]}"; \

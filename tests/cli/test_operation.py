@@ -59,6 +59,7 @@ def test_status_of_an_idle_database(run, adopted, path):
         "unmanaged": [],
         "set_aside": [],
         "hot_keys": [],
+        "replica": None,
         "checkpoint": {
             "mode": "auto",
             "rounds": 0,
