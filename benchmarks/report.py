@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measures import Spread
 from benchmarks.targets.base import SERIALIZABLE
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from benchmarks.micro.feed import FeedTimes
     from benchmarks.micro.folds import Folds
     from benchmarks.micro.scans import Scans
+    from benchmarks.replica.measure import Figures
     from benchmarks.targets.base import Setup
 
 
@@ -415,6 +417,25 @@ def plot_recent(result: Analytics[RecentTimes], pyplot: ModuleType, path: Path) 
     axes.legend()
     figure.tight_layout()
     figure.savefig(path)
+
+
+def print_replica(result: Figures, console: Console) -> None:
+    """Print a table for each part."""
+    console.print(environment_line(result.environment))
+    for part in result.parts:
+        table = Table(title=f"{result.workload}: {part.title}; median (lowest–highest)")  # noqa: RUF001
+        for number, heading in enumerate(part.headings):
+            table.add_column(heading, justify="right" if number else "left")
+        for row in part.rows:
+            table.add_row(*map(_shown, row))
+        console.print(table)
+    print_failures(result.failures, console)
+
+
+def _shown(value: str | float | Spread) -> str:
+    if isinstance(value, Spread):
+        return value.shown(2 if value.median < 10 else 0)
+    return value if isinstance(value, str) else f"{value:,.4g}"
 
 
 def print_hybrid(result: Hybrid, console: Console) -> None:

@@ -34,6 +34,7 @@ from jepsen.faultpoints import Fault, FaultPoints
 from jepsen.mutations import MUTATIONS
 from jepsen.plan import Plan
 from jepsen.recorder import Recorder
+from jepsen.replica_mutations import REPLICA
 from jepsen.systems import kind_of
 from jepsen.workloads import LEVELS
 from jepsen.workloads.base import Refused
@@ -109,7 +110,7 @@ class Client:
         if self._connection is None:
             # The server is not there, or does not know of its own restart yet.
             with suppress(tique.OperationalError):
-                self._connection = tique.connect(self._plan.url, **self._plan.options)
+                self._connection = self._workload.connect(self._plan)
         return self._connection is not None
 
     def close(self) -> None:
@@ -215,7 +216,7 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
     note = Notes(plan.folder / "notes.jsonl")
 
     chance = random.Random(f"{plan.seed} {clients} {life}")  # noqa: S311
-    definitions = LEVELS[plan.level][plan.workload].definitions
+    workload = LEVELS[plan.level][plan.workload]
 
     def beside(work: Callable[[tique.Connection], object]) -> None:
         try:
@@ -228,7 +229,7 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
 
     def define(connection: tique.Connection) -> None:
         connection.autocommit = True
-        connection.execute(chance.choice(definitions))
+        connection.execute(chance.choice(workload.definitions))
 
     points = FaultPoints(
         {
@@ -240,29 +241,31 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
         fault.kind, phase=fault.phase, moment=fault.moment
     )
     kind_of(plan.url).instrument(points)
-    if plan.mutation is not None:
+    # A replica's are of the process that has it.
+    if plan.mutation is not None and (0 in clients or plan.mutation not in REPLICA):
         MUTATIONS[plan.mutation]()
     stop = threading.Event()
-    threads = [
-        threading.Thread(
-            target=Client(plan, number, life, points, note).run, args=(stop,)
-        )
-        for number in clients
-    ]
-    for thread in threads:
-        thread.start()
-    for line in sys.stdin:
-        word, *place = line.split()
-        if word == "end":
-            stop.set()
-            for thread in threads:
-                thread.join()
-            points.wait()
-            return
-        phase, left, moment = place
-        points.plan(Fault(word, phase, int(left), moment))
-    # The parent is gone: nothing would record this process's work any more.
-    os._exit(1)
+    with workload.surroundings(plan, clients) as plan:
+        threads = [
+            threading.Thread(
+                target=Client(plan, number, life, points, note).run, args=(stop,)
+            )
+            for number in clients
+        ]
+        for thread in threads:
+            thread.start()
+        for line in sys.stdin:
+            word, *place = line.split()
+            if word == "end":
+                stop.set()
+                for thread in threads:
+                    thread.join()
+                points.wait()
+                return
+            phase, left, moment = place
+            points.plan(Fault(word, phase, int(left), moment))
+        # The parent is gone: nothing would record this process's work any more.
+        os._exit(1)
 
 
 if __name__ == "__main__":

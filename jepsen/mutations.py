@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jepsen.replica_mutations import REPLICA
 from jepsen.serializable_mutations import SERIALIZABLE, SHARED_SERIALIZABLE
 from tique.checkpoint.uncommitted import UncommittedFold
 from tique.commit import shared as shared_commit
@@ -668,5 +669,6 @@ MUTATIONS = {
     **BLIND,
     **BULK_UNCOMMITTED,
     **DUCKDB_UNCOMMITTED,
+    **REPLICA,
 }
 """All by name; each is called once, in a process that has no connection yet."""

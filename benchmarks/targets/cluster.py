@@ -165,6 +165,19 @@ class Cluster:
             text=True,
         ).stdout
 
+    def standby(self, folder: Path) -> Cluster:
+        """A hot standby of this running server, made by a base backup; not started yet."""
+        other = Cluster(folder, self._settings, extension=self._has_extension)
+        other.password = self.password
+        other.folder.mkdir(mode=0o700)
+        data = str(other.folder / "data")
+        self.run("pg_basebackup", "-D", data, "-R", "-X", "stream", "-c", "fast")
+        if os.geteuid() == 0:
+            account = _account()
+            for path in (other.folder, *other.folder.rglob("*")):
+                os.chown(path, account.pw_uid, account.pw_gid)
+        return other
+
     def _programs(self) -> Path:
         """The folder of the server's executable file."""
         programs = binaries()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
 
 from benchmarks.targets.cluster import Cluster
 from benchmarks.targets.distance import distant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # PostgreSQL's words for DuckDB's types; all others are the same in both.
 _TYPES = {"VARCHAR": "TEXT", "DOUBLE": "DOUBLE PRECISION"}
@@ -72,6 +75,17 @@ class LoadedServer:
         except BaseException:
             self.stop()
             raise
+
+    @contextmanager
+    def standby(self) -> Iterator[str]:
+        """Have a hot standby of the server; its URL."""
+        standby = self._cluster.standby(self._parent / "standby")
+        try:
+            standby.start()
+            yield standby.socket_url
+        finally:
+            standby.stop()
+            shutil.rmtree(standby.folder)
 
     def stop(self) -> None:
         """Stop the server and remove its data."""

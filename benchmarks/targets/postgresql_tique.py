@@ -50,6 +50,12 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
         self._url = address
         self._observe()
 
+    @property
+    def server(self) -> LoadedServer:
+        """The server that was prepared."""
+        assert self._server is not None
+        return self._server
+
     @override
     def settings(self) -> dict[str, str]:
         """Return the server's version and settings."""

@@ -51,11 +51,11 @@ def check(operations: Sequence[Operation]) -> Verdict:
                 f"the {each.invoke.f} at index {each.index} has a total of "
                 f"{sum(accounts.values())}: {edn.text(accounts)}; another one has {total}",
             )
-    _check_order([each for each in shown if each.invoke.f == _PRESENT], findings)
+    check_order([each for each in shown if each.invoke.f == _PRESENT], findings)
     return findings.verdict(nothing_to_compare(transactions, _PAST, {"move"}))
 
 
-def _check_order(notes: Sequence[Transaction], findings: Findings) -> None:
+def check_order(notes: Sequence[Transaction], findings: Findings) -> None:
     """Note a version that is older than one that was shown before it was asked for."""
     newest: Transaction | None = None
     ended = sorted(notes, key=lambda each: each.ended)
@@ -71,7 +71,8 @@ def _check_order(notes: Sequence[Transaction], findings: Findings) -> None:
         if newest is not None and each.value["version"] < newest.value["version"]:
             findings.add(
                 "stale-read",
-                f"the note at index {each.index} has version {each.value['version']}",
+                f"the {each.invoke.f} at index {each.index} has version "
+                f"{each.value['version']}",
                 f"the one at index {newest.index}, which was over before, has "
                 f"{newest.value['version']}",
             )

@@ -15,6 +15,7 @@ from jepsen.workloads.parent_child import ParentChild
 from jepsen.workloads.predicate import Predicate
 from jepsen.workloads.predicate_append import PredicateAppend
 from jepsen.workloads.queue import Queue
+from jepsen.workloads.replica import Replica
 from jepsen.workloads.rw_register import PredicateRegister, RwRegister
 from jepsen.workloads.statement_append import StatementAppend
 from jepsen.workloads.time_travel import ShortHistory, TimeTravel
@@ -33,6 +34,7 @@ WORKLOADS: dict[str, type[Workload]] = {
         OldSnapshot,
         TimeTravel,
         ShortHistory,
+        Replica,
         LongFork,
         WriteSkew,
         OnCall,

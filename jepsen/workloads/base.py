@@ -7,13 +7,16 @@ understand the SQL, which is written as an application would write it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import tique
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import tique
+    from jepsen.plan import Plan
     from jepsen.recorder import Event
 
 
@@ -61,6 +64,16 @@ class Workload(ABC):
         self.elapsed = 0.0
         """Seconds since the run began, which all clients have in common at a moment."""
         self._made = 0
+
+    @classmethod
+    @contextmanager
+    def surroundings(cls, plan: Plan, clients: Sequence[int]) -> Iterator[Plan]:
+        """Have what a process with these clients needs, and the plan that they follow."""
+        yield plan
+
+    def connect(self, plan: Plan) -> tique.Connection:
+        """Make the client's connection."""
+        return tique.connect(plan.url, **plan.options)
 
     @classmethod
     @abstractmethod

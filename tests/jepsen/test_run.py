@@ -131,7 +131,7 @@ SELDOM = {"watch", "late-transfer", "recall", "replay"}
 
 @pytest.mark.crash
 @pytest.mark.parametrize(
-    "workload", [name for name in WORKLOADS if name != "list-append"]
+    "workload", [name for name in WORKLOADS if name not in ("list-append", "replica")]
 )
 def test_workloads_while_clients_are_killed(engine, tmp_path, workload):
     """Each workload's own rule holds, in every read and after the last recovery."""
