@@ -279,7 +279,10 @@ def test_endure_shows_slices_beside_open_snapshots(tmp_path):
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["failures"] == []
-    assert [each["end"] // 1.5 for each in report["slices"]] == [1, 2, 3]
+    # What ends in the last slice may take longer than that.
+    *ends, last = [each["end"] // 1.5 for each in report["slices"]]
+    assert ends == [1, 2]
+    assert last >= 3
     assert all(each["throughput"] > 0 for each in report["slices"])
     assert all(each["sizes"]["memory"] > 1 << 20 for each in report["slices"])
     assert [each["opened"] // 1.5 for each in report["ages"]] == [0, 2]
