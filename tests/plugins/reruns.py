@@ -19,6 +19,7 @@ VERDICTS = {
     "isolation",
     "jepsen",
     "poison",
+    "replica",
     "rewriter",
     "sharing",
 }

@@ -94,3 +94,22 @@ def test_names(shared_engine, source, replicate):
     with pytest.raises(tique.NotSupportedError, match=r"more\.account"):
         replicate(schemas=schemas)
     replicate(tables=[f"{shared_engine.schema}.account"], schemas=schemas)
+
+
+@pytest.mark.parametrize(
+    "option", [{"epoch": 0}, {"epoch": float("nan")}, {"keep": -1.0}]
+)
+def test_no_times(source, replicate, option):
+    """P8: refused before anything is opened or made."""
+    with pytest.raises(tique.InterfaceError, match="no time"):
+        replicate(**option)
+
+
+def test_a_wait_for_something_else(source):
+    """P8: nothing is committed."""
+    source.execute("UPDATE account SET balance = 0 WHERE id = 1")
+    with pytest.raises(tique.InterfaceError, match="wait_for"):
+        source.commit(wait_for="standby")
+    source.rollback()
+    found = source.execute("SELECT balance FROM account WHERE id = 1").fetchall()
+    assert found == [(10,)]

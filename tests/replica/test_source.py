@@ -611,3 +611,24 @@ def test_only_a_shared_database_is_a_source(tmp_path):
     """P10."""
     with pytest.raises(tique.NotSupportedError, match="PostgreSQL"):
         Source(f"duckdb:///{tmp_path / 'one.duckdb'}", "replica", keep=1.0)
+
+
+def test_a_timestamp_that_was_aborted_before(writer, opened):
+    """P4: a server that was restarted hands it out again; the replica has passed it."""
+    source = opened()
+    for value in (1, 2, 3):
+        writer.commit(f"UPDATE t SET v = {value} WHERE id = 1")
+    newest = source.newest()
+    source.resume(newest, newest)
+    with pytest.raises(LogLostError, match="aborted"):
+        source.resume(newest, newest - 1)
+
+
+def test_a_restart_begins_behind_what_replicas_have(writer, opened):
+    """P4: no commit gets a timestamp that a replica has durably as an aborted one."""
+    source = opened()
+    beyond = source.newest() + 5
+    source.note_durable(beyond)
+    engine = writer.database.engine
+    with closing(engine.session()) as session:
+        assert engine.last_commit(session) == beyond

@@ -322,6 +322,8 @@ class Connection(Generic[RowT]):
             If there is no replica to wait for: nothing is committed (SQLSTATE 55000). Or if not all
             had it in time: it is committed (57014).
         """
+        if wait_for not in (None, "replica"):
+            raise errors.InterfaceError(f"wait_for={wait_for!r} is not 'replica'")
         execution = self._execution
         with execution.guarded("COMMIT"):
             if wait_for is not None:

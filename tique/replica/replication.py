@@ -25,6 +25,7 @@ anew, and the status says so. Any other error ends the thread: ``failed``, with 
 from __future__ import annotations
 
 import atexit
+import math
 import threading
 import time
 import uuid
@@ -419,12 +420,17 @@ def replicate(
     ------
     NotSupportedError
         No such source or target, or a table has columns that a replica cannot have.
+    InterfaceError
+        ``epoch`` or ``keep`` is no time.
     OperationalError
         The target is no replica of this source and not empty (SQLSTATE 55000), or is
         followed already (55006).
     ProgrammingError
         A table is not there (42P01).
     """
+    for name, seconds in (("epoch", epoch), ("keep", keep)):
+        if not 0 < seconds < math.inf:
+            raise errors.InterfaceError(f"{name}={seconds!r} is no time in seconds")
     with translating():
         if history is not None:
             Retention.parse(history)

@@ -232,6 +232,8 @@ class Source:
             if not max(self._durable, newest - _FURTHEST) <= position <= newest:
                 has = f"the source has the commits from {self._durable} to {newest}"
                 raise LogLostError(f"{has}, the replica is at {position}: copied anew")
+            # All up to the position is followed, so that it is read from the log.
+            self._timeline.catch_up()
             self._follow(position, max(self._durable, last or position))
 
     def poll(self) -> Epoch:
