@@ -49,6 +49,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     # Else even small tables are read in uncommitted folds (plugins/uncommitted.py).
     monkeypatch.setattr(settings, "_FOLD_ROWS", 50_000)
+    # (plugins/long_snapshots.py)
+    monkeypatch.setattr(settings, "_LONG_SNAPSHOT", 1.0)
 
 
 @pytest.mark.one_duckdb

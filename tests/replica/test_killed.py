@@ -18,7 +18,8 @@ def commit_some(source, number):
     """Transfers, new rows and, now and then, a change of definitions."""
     source.execute("UPDATE account SET balance = balance - 1 WHERE id = 1")
     source.execute("UPDATE account SET balance = balance + 1 WHERE id = 2")
-    source.execute("INSERT INTO account VALUES (%s, 'x', 0)", [number + 10])
+    new = "INSERT INTO account (id, owner, balance) VALUES (%s, 'x', 0)"
+    source.execute(new, [number + 10])
     source.execute("INSERT INTO bag VALUES (%s)", [number % 3])
     source.commit()
 

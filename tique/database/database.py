@@ -237,8 +237,10 @@ class Database:
         engine, settings = self.engine, self.settings
         parts = (engine, self.catalog, self.sequencer, TransactionIds(engine))
         if engine.shared is None:
-            with closing(engine.session()) as session:
-                record = replicas.read(session)
+            record = None
+            if not registry.has_server(self.url.backend):
+                with closing(engine.session()) as session:
+                    record = replicas.read(session)
             if record is None:
                 return Timeline(*parts)
             replica = ReplicaTimeline(*parts, record)
