@@ -70,7 +70,7 @@ from tique.writes.tickets import (
     failure,
     serialization_error,
 )
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import EngineError, ErrorKind, may_have_run
 from tique_backends.servers.row_locks import RowsLockedError
 from tique_backends.sharing import (
     MOST_KEYS,
@@ -320,10 +320,13 @@ class AppendingCommitter(SharedCommitter):
             self._try_alone(certified)
             return ()
         except EngineError as error:
+            if may_have_run(error):
+                raise
+            # It was refused, or never sent for want of a connection.
+            self._unsettled = ()
             if error.kind is not ErrorKind.PROGRAMMING or len(certified) == 1:
                 raise
-            # One of them is refused: nothing is committed, and each is tried alone.
-            self._unsettled = ()
+            # One of them is refused: each is tried alone.
             self._try_alone(certified)
             return ()
         self._unsettled = [

@@ -7,15 +7,19 @@ process that dies or is interrupted at any line leaves a connection at most unus
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from tique_backends.concurrency.queues import taken
-from tique_backends.errors import ConnectionLostError
+from tique_backends.errors import ConnectionLostError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_LOOKS = 50
+_PAUSE = 0.02
 
 _Answer = TypeVar("_Answer")
 
@@ -58,11 +62,21 @@ class Pool(Generic[ConnectionT]):
             self.give_back(connection)
 
     def take(self) -> ConnectionT:
-        """Give the caller a connection until :meth:`give_back`, or until it is closed."""
-        try:
+        """Give the caller a connection until :meth:`give_back`, or until it is closed.
+
+        Where the server has none left another thread's is waited for, for a second: what
+        ends a commit must not fail because a heartbeat has the connection that began it.
+        """
+        with suppress(IndexError):
             return self._idle.pop()
-        except IndexError:
+        try:
             return self._connect()
+        except EngineError:
+            for _ in range(_LOOKS):
+                time.sleep(_PAUSE)
+                with suppress(IndexError):
+                    return self._idle.pop()
+            raise
 
     def give_back(self, connection: ConnectionT) -> None:
         """Let others have a connection again."""
