@@ -47,6 +47,7 @@ def test_names_are_those_of_postgresql(entry, both):
         assert [name for name, _ in world.translated(entry.sql).columns] == names
 
 
+@pytest.mark.slow
 def test_replicas_rewriter_takes_them():
     rewriter = Rewriter(world.Replica(), "duckdb")
     for entry in TRANSLATED:
