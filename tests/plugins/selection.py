@@ -16,7 +16,6 @@ gets its share (``_spread``), and of many cases on a server, or of slow ones, ev
 from __future__ import annotations
 
 import re
-from collections import Counter
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
@@ -132,11 +131,7 @@ def _case(item: pytest.Item) -> str:
 
 
 def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item]]:
-    """The tests that run on one engine per case, and the cases of them that do not.
-
-    An engine whose turn it is and that has its share of the test leaves the case to the
-    next.
-    """
+    """The tests that run on one engine per case, and the cases of them that do not."""
     tests: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
         if not LONG and _is_spread(item):
@@ -145,26 +140,21 @@ def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item
     spread: set[pytest.Item] = set()
     left_out: set[pytest.Item] = set()
     for test, cases in tests.items():
-        shares: Counter[str] = Counter()
         first = blake2b(test.encode()).digest()[0]
         for number, (_, same) in enumerate(sorted(cases.items()), first):
             spread.update(same)
             left_out.update(same)
             # Fixtures that last decide the order of the items.
             same.sort(key=lambda item: item.nodeid)
-            for item in same[number % len(same) :] + same[: number % len(same)]:
-                if shares[_subject(item)] < _most(item):
-                    shares[_subject(item)] += 1
-                    left_out.remove(item)
-                    break
+            left_out.remove(same[number % len(same)])
     return spread, left_out
 
 
 def _most(item: pytest.Item) -> float:
     """The number of cases that the test has on the engine in a short run."""
-    if item.get_closest_marker(SLOW):
+    if item.get_closest_marker(SLOW) or _subject(item) == PLAIN:
         return 1
-    return MOST if _subject(item) in (MONETDB, POSTGRESQL, PLAIN) else inf
+    return MOST if _subject(item) in (MONETDB, POSTGRESQL) else inf
 
 
 def _thinned(items: list[pytest.Item]) -> set[pytest.Item]:
