@@ -24,21 +24,21 @@ def _tears_a_commit() -> None:
     """P1: an epoch ends amid a commit, and the next one has the rest."""
     genuine = ReplicaTimeline.publish
 
-    def publish(timeline: Any, commits: Any) -> None:
-        found = list(commits)
-        if not found or len(found[-1][1]) < 2:
-            genuine(timeline, found)
+    def publish(timeline: Any, commits: Any, sts: int, asked: float) -> None:
+        if not commits or len(commits[-1][1]) < 2:
+            genuine(timeline, commits, sts, asked)
             return
-        *whole, (cts, writes, txid, at) = found
+        *whole, (cts, writes, txid, at) = commits
         tables = list(writes)
         first = {tables[0]: writes[tables[0]]}
-        genuine(timeline, [*whole, (cts, first, txid, at)])
-        timeline.step(cts, timeline.state.asked)
+        before = timeline.state.asked
+        genuine(timeline, [*whole, (cts, first, txid, at)], cts, before)
         time.sleep(_LONG)
         for number in tables[1:]:
             versions = timeline._catalog.find_versions(number)
             if versions is not None and cts > versions.folded_until:
                 versions.publish(cts, writes[number])
+        genuine(timeline, [], sts, asked)
 
     setattr(ReplicaTimeline, "publish", publish)  # noqa: B010
 

@@ -19,11 +19,13 @@ from tique.cli._output import console, json_option, print_json, printable, ticks
 from tique.cli._target import URL, managed, opened
 from tique.cli._top import replica_line
 from tique.replica.promoting import promote
-from tique.replica.replication import ReplicationStatus, replicate
+from tique.replica.replication import replicate
 from tique_backends.catalog import slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tique.timeline.replica import ReplicationStatus
 
 _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SECONDS)})")

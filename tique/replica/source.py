@@ -22,7 +22,7 @@ and the table is not among :meth:`Source.tables` at that poll: a replica that co
 epoch that ``defines``, before it publishes it, shows no table without its rows.
 
 *If the process dies*, its client and snapshots go with it, the slot keeps the log, and the next one
-resumes. *If the source is restarted*, or gives this process up, calls raise SourceLostError:
+resumes. *If the source is restarted*, or gives this process up, calls raise OperationalError:
 close this one, open another one, resume. The slot outlasts that; bulk commits are folded then.
 
 One thread at a time uses a Source.
@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tique import errors
@@ -60,23 +60,12 @@ if TYPE_CHECKING:
 _FURTHEST = 1_000_000
 """A replica behind by more commits is faster copied anew; they are in memory at once."""
 _BATCH_ROWS = 50_000
-_IN_USE = "55006"
 
 
 class LogLostError(errors.OperationalError):
-    """The commits behind the position are not all there: the replica is to be copied anew.
-
-    ``table_id`` is the source's table that misses something, if it is only one.
-    """
+    """The commits behind the position are not all there: the replica is to be copied anew."""
 
     sqlstate = "55000"
-    table_id: int | None = None
-
-
-class SourceLostError(errors.OperationalError):
-    """The source cannot be asked any more: open a new one, and resume."""
-
-    sqlstate = "08006"
 
 
 class Commit(NamedTuple):
@@ -103,18 +92,6 @@ class Epoch(NamedTuple):
     asked: float
     commits: Sequence[Commit]
     defines: bool
-
-
-@contextmanager
-def _asking() -> Iterator[None]:
-    """Ask the source; that it cannot be asked is a SourceLostError."""
-    try:
-        with translating():
-            yield
-    except errors.OperationalError as error:
-        if isinstance(error, LogLostError) or error.sqlstate == _IN_USE:
-            raise
-        raise SourceLostError(str(error), sqlstate=error.sqlstate) from error
 
 
 def _tables(database: Database, sts: int) -> Sequence[Table]:
@@ -154,7 +131,7 @@ class SourceSnapshot:
         """All rows of a table, in batches, with its columns in their order."""
         import pyarrow
 
-        with _asking(), self._connection.cursor("replica") as cursor:
+        with translating(), self._connection.cursor("replica") as cursor:
             cursor.execute(f"SELECT {column_list(table)} FROM {storage_name(table)}")
             for batch in cursor.fetch_record_batch(_BATCH_ROWS):
                 yield pyarrow.Table.from_batches([batch])
@@ -162,7 +139,7 @@ class SourceSnapshot:
     def count(self, table: Table) -> int:
         """About how many rows a table has."""
         engine = self._database.engine
-        with _asking(), closing(engine.session()) as session:
+        with translating(), closing(engine.session()) as session:
             return engine.storage_rows(session, table)
 
     def __enter__(self) -> Self:
@@ -189,7 +166,7 @@ class Source:
         self._position, self._version = 0, -1
         self.last = 0
         """The last timestamp that was polled and not aborted, as :meth:`resume` takes it."""
-        with ExitStack() as stack, _asking():
+        with ExitStack() as stack, translating():
             self._database = acquire(url, {})
             stack.callback(release, self._database)
             timeline, self._engine = self._database.timeline, self._database.engine
@@ -227,7 +204,7 @@ class Source:
         ``last`` is :attr:`last` of the source before: timestamps between it and the position were
         aborted, and a server that was restarted may have handed them out again.
         """
-        with _asking():
+        with translating():
             newest = self.newest()
             if not max(self._durable, newest - _FURTHEST) <= position <= newest:
                 has = f"the source has the commits from {self._durable} to {newest}"
@@ -239,7 +216,7 @@ class Source:
     def poll(self) -> Epoch:
         """Ask the source, and return what was committed since the last call."""
         asked, now, commits = time.monotonic(), time.time_ns() // 1000, []
-        with _asking():
+        with translating():
             sts = self._timeline.refresh(self._spare)
             self._timeline.check()
             version = self._database.catalog.version
@@ -257,7 +234,7 @@ class Source:
 
     def snapshot(self) -> SourceSnapshot:
         """Hold a state of the source that has at least all that was polled."""
-        with _asking():
+        with translating():
             snapshot = SourceSnapshot(self._url, self._database)
             # Otherwise it may be one of a database that was opened anew.
             self._timeline.check()
@@ -267,9 +244,9 @@ class Source:
         """Note that the replica lives, and needs the log behind this position only."""
         self._durable = max(self._durable, position)
         note = self._session, self._name, self._holder, self._durable
-        with _asking():
+        with translating():
             if not slots.move(*note, self._expires()):
-                raise SourceLostError(
+                raise errors.OperationalError(
                     f"the slot {self._name!r} was given up, after {self._keep:g} s without "
                     "a word, or was taken by another process",
                     sqlstate="55000",
@@ -277,7 +254,7 @@ class Source:
 
     def newest(self) -> int:
         """The source's sts now."""
-        with _asking():
+        with translating():
             return self._timeline.position().sts
 
     def close(self) -> None:
@@ -287,7 +264,7 @@ class Source:
 
     def drop(self) -> None:
         """Drop the slot: no replica resumes by it."""
-        with _asking():
+        with translating():
             slots.release(self._session, self._name, self._holder, drops=True)
 
     def _expires(self) -> int:
@@ -350,9 +327,7 @@ class Source:
 
 def _lost(cts: int, number: int | None, reason: str) -> LogLostError:
     which = "" if number is None else f" to table number {number}"
-    error = LogLostError(
+    return LogLostError(
         f"the log does not tell what commit {cts} wrote{which} ({reason}): the replica is "
         "to be copied anew"
     )
-    error.table_id = number
-    return error
