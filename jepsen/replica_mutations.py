@@ -25,14 +25,14 @@ def _tears_a_commit() -> None:
     genuine = ReplicaTimeline.publish
 
     def publish(timeline: Any, commits: Any, sts: int, asked: float) -> None:
-        if not commits or len(commits[-1][1]) < 2:
+        if not commits or len(commits[-1].writes) < 2:
             genuine(timeline, commits, sts, asked)
             return
-        *whole, (cts, writes, txid, at) = commits
+        *whole, last = commits
+        cts, writes = last.cts, last.writes
         tables = list(writes)
-        first = {tables[0]: writes[tables[0]]}
-        before = timeline.state.asked
-        genuine(timeline, [*whole, (cts, first, txid, at)], cts, before)
+        first = last._replace(writes={tables[0]: writes[tables[0]]})
+        genuine(timeline, [*whole, first], cts, timeline.state.asked)
         time.sleep(_LONG)
         for number in tables[1:]:
             versions = timeline._catalog.find_versions(number)

@@ -145,9 +145,10 @@ class ReplicaCheckpointer(Checkpointer):
                     with blaming(versions.table):
                         is_known = self._is_known(versions.table)
                         self._move(versions, until, from_memory=is_known)
-                self._timeline.record_commits(session)
-                replicas.note(session, position=until)
-                session.let_go()
+                with self._timeline.recording:
+                    self._timeline.record_commits(session)
+                    replicas.note(session, position=until)
+                    session.let_go()
             except BaseException:
                 for versions in tables:
                     versions.forget_storage()

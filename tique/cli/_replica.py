@@ -76,11 +76,15 @@ def replicate_command(
         _report(source, target, as_json=as_json)
         return
     options["tables"] = options["tables"] or None
-    with _until_told():
-        with _bars() as bar:
-            replication = replicate(source, target, progress=bar, **options)
-        with replication:
-            _follow(replication.status, as_json=as_json)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt):
+            with _bars() as bar:
+                replication = replicate(source, target, progress=bar, **options)
+            with replication:
+                _follow(replication.status, as_json=as_json)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _follow(ask: Callable[[], ReplicationStatus], *, as_json: bool) -> None:
@@ -97,21 +101,6 @@ def _follow(ask: Callable[[], ReplicationStatus], *, as_json: bool) -> None:
         if now.state == "failed":
             raise errors.OperationalError(f"it has stopped following: {now.error}")
         before, then = now, moment
-
-
-@contextmanager
-def _until_told() -> Iterator[None]:
-    """Let Ctrl-C or SIGTERM end a block, which is no error."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -53,10 +53,8 @@ if TYPE_CHECKING:
     from tique.database.url import DatabaseURL
     from tique.replica.columns import Copied
     from tique.replica.copying import Progress
-    from tique.replica.source import Commit
-    from tique.store.rows import Key
+    from tique.timeline.following import Published
     from tique.timeline.replica import ReplicationStatus
-    from tique_backends.records import Row
 
 _NOTE_INTERVAL = 0.2
 """Seconds between two notes of a durable position in the source, at the least."""
@@ -258,11 +256,11 @@ class Replication:
 
     def _publish(self, epoch: Epoch) -> None:
         with self._state.timed("publish"):
-            held = [(c.cts, self._held(c), c.txid, c.time) for c in epoch.commits]
+            held = [self._held(commit) for commit in epoch.commits]
             self._timeline.publish(held, epoch.sts, epoch.asked)
 
-    def _held(self, commit: Commit) -> dict[int, Sequence[tuple[Key, Row, bool]]]:
-        """The versions of a commit, by the replica's numbers; what it cannot hold stops its table."""
+    def _held(self, commit: Published) -> Published:
+        """A commit by the replica's numbers and values; what it cannot hold stops its table."""
         found = {}
         for number, writes in commit.writes.items():
             copied = self._tables.get(number)
@@ -274,7 +272,7 @@ class Replication:
                 del self._tables[number]
                 with self._checkpointer.paused(PATIENCE):
                     self._checkpointer.stop_table(copied.number, str(error))
-        return found
+        return commit._replace(writes=found)
 
 
 def replicate(

@@ -32,15 +32,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from contextlib import ExitStack, closing, suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique import errors
 from tique._connect import connect
 from tique._translation import translating
 from tique.database.database import acquire, release
 from tique.store.rows import tuple_of
-from tique.timeline.following import Published
 from tique.timeline.recovery import TXIDS_PER_EPOCH
 from tique.timeline.shared import SharedTimeline
 from tique_backends.catalog import slots
@@ -48,12 +47,14 @@ from tique_backends.errors import EngineError
 from tique_backends.names import cache_name, column_list, storage_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow
 
+    from tique.connection.connection import Connection
     from tique.database.database import Database
     from tique.store.rows import Key
+    from tique.timeline.following import Published
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
@@ -68,19 +69,6 @@ class LogLostError(errors.OperationalError):
     sqlstate = "55000"
 
 
-class Commit(NamedTuple):
-    """A commit's rows by the source's table id: key, row, whether it is deleted.
-
-    Columns that did not change are ``MISSING``; values are as the source's engine keeps them.
-    ``time`` is when it was polled, by this process's clock, in microseconds.
-    """
-
-    cts: int
-    writes: Mapping[int, Sequence[tuple[Key, Row, bool]]]
-    txid: int
-    time: int
-
-
 class Epoch(NamedTuple):
     """All commits up to ``sts`` that were not in an epoch before, in cts order.
 
@@ -90,7 +78,7 @@ class Epoch(NamedTuple):
 
     sts: int
     asked: float
-    commits: Sequence[Commit]
+    commits: Sequence[Published]
     defines: bool
 
 
@@ -106,32 +94,21 @@ def _tables(database: Database, sts: int) -> Sequence[Table]:
 
 
 class SourceSnapshot:
-    """A state of the source, of all commits up to ``sts``; a context manager.
+    """A state of the source, of all commits up to ``sts``, that a transaction holds.
 
-    A read-only transaction holds it; ``tables`` are the ordinary managed tables in it.
+    ``tables`` are the ordinary managed tables in it.
     """
 
-    def __init__(self, url: str, database: Database) -> None:
-        self._database = database
-        self._connection = connect(url, isolation_level="SNAPSHOT")
-        try:
-            self._connection.read_only = True
-            self._connection.execute("BEGIN")
-            for table in _tables(database, self._connection.version)[:1]:
-                # A transaction that has seen nothing gets a newer snapshot when it is long.
-                seeing = f"SELECT 1 FROM {storage_name(table)} LIMIT 1"
-                self._connection.execute(seeing).fetchall()
-            self.sts: int = self._connection.version
-            self.tables = _tables(database, self.sts)
-        except BaseException:
-            self._connection.close()
-            raise
+    def __init__(self, connection: Connection[Any], database: Database) -> None:
+        self._connection, self._database = connection, database
+        self.sts = connection.version
+        self.tables = _tables(database, self.sts)
 
     def rows(self, table: Table) -> Iterator[pyarrow.Table]:
         """All rows of a table, in batches, with its columns in their order."""
         import pyarrow
 
-        with translating(), self._connection.cursor("replica") as cursor:
+        with self._connection.cursor("replica") as cursor:
             cursor.execute(f"SELECT {column_list(table)} FROM {storage_name(table)}")
             for batch in cursor.fetch_record_batch(_BATCH_ROWS):
                 yield pyarrow.Table.from_batches([batch])
@@ -139,16 +116,8 @@ class SourceSnapshot:
     def count(self, table: Table) -> int:
         """About how many rows a table has."""
         engine = self._database.engine
-        with translating(), closing(engine.session()) as session:
+        with closing(engine.session()) as session:
             return engine.storage_rows(session, table)
-
-    def __enter__(self) -> Self:
-        """Enter a block at whose end the transaction ends."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """End the transaction."""
-        self._connection.close()
 
 
 class Source:
@@ -162,7 +131,7 @@ class Source:
 
     def __init__(self, url: str, name: str, *, keep: float) -> None:
         self._url, self._name, self._keep = url, name, keep
-        self._queue: deque[tuple[int, Published]] = deque()
+        self._queue: deque[Published] = deque()
         self._position, self._version = 0, -1
         self.last = 0
         """The last timestamp that was polled and not aborted, as :meth:`resume` takes it."""
@@ -215,16 +184,17 @@ class Source:
 
     def poll(self) -> Epoch:
         """Ask the source, and return what was committed since the last call."""
-        asked, now, commits = time.monotonic(), time.time_ns() // 1000, []
+        asked, commits = time.monotonic(), []
         with translating():
             sts = self._timeline.refresh(self._spare)
             self._timeline.check()
             version = self._database.catalog.version
-            while self._queue and self._queue[0][0] <= sts:
-                cts, published = self._queue.popleft()
-                self.last = max(self.last, cts)
-                if cts > self._position and (writes := self._writes(cts, published)):
-                    commits.append(Commit(cts, writes, published.txid, now))
+            while self._queue and self._queue[0].cts <= sts:
+                commit = self._queue.popleft()
+                self.last = max(self.last, commit.cts)
+                if commit.cts > self._position:
+                    commit = self._whole(commit)
+                    commits += [commit] if commit.writes else []
             self._held, self._spare = self._spare, self._held
             self._database.sequencer.refresh(self._spare)
             self._expect_read()
@@ -232,13 +202,22 @@ class Source:
         self._position, self._version = sts, version
         return Epoch(sts, asked, commits, defines)
 
-    def snapshot(self) -> SourceSnapshot:
-        """Hold a state of the source that has at least all that was polled."""
-        with translating():
-            snapshot = SourceSnapshot(self._url, self._database)
+    @contextmanager
+    def snapshot(self) -> Iterator[SourceSnapshot]:
+        """Hold, in a block, a state of the source that has at least all that was polled."""
+        with (
+            translating(),
+            closing(connect(self._url, isolation_level="SNAPSHOT")) as connection,
+        ):
+            connection.read_only = True
+            connection.execute("BEGIN")
+            for table in _tables(self._database, connection.version)[:1]:
+                # A transaction that has seen nothing gets a newer snapshot when it is long.
+                seeing = f"SELECT 1 FROM {storage_name(table)} LIMIT 1"
+                connection.execute(seeing).fetchall()
             # Otherwise it may be one of a database that was opened anew.
             self._timeline.check()
-            return snapshot
+            yield SourceSnapshot(connection, self._database)
 
     def note_durable(self, position: int) -> None:
         """Note that the replica lives, and needs the log behind this position only."""
@@ -280,13 +259,12 @@ class Source:
         follower.forget(self._queue)
         self._queue.clear()
         earlier = follower.listen(self._queue, min(last, position))
-        if earlier and earlier[0][0] <= position:
+        if earlier and earlier[0].cts <= position:
             raise _lost(
-                earlier[0][0], None, "its timestamp was an aborted one's before"
+                earlier[0].cts, None, "its timestamp was an aborted one's before"
             )
         # Folds do not wait for these: their rows are read at once.
-        whole = [(c, Published(self._writes(c, p), {}, p.txid)) for c, p in earlier]
-        self._queue.extendleft(reversed(whole))
+        self._queue.extendleft([self._whole(commit) for commit in reversed(earlier)])
         self._position, self._version, self.last = position, -1, last
         self._expect_read()
 
@@ -295,14 +273,12 @@ class Source:
             if part.cts > self._position:
                 raise _lost(part.cts, part.table_id, part.reason)
 
-    def _writes(
-        self, cts: int, published: Published
-    ) -> Mapping[int, Sequence[tuple[Key, Row, bool]]]:
-        """The rows that a commit wrote, those of bulk writes too."""
+    def _whole(self, commit: Published) -> Published:
+        """A commit with the rows of its bulk writes, too."""
         bulk = {
-            n: self._bulk_rows(n, cts) for n, rows in published.bulk.items() if rows
+            n: self._bulk_rows(n, commit.cts) for n, rows in commit.bulk.items() if rows
         }
-        return {**published.writes, **bulk} if bulk else published.writes
+        return commit._replace(writes={**commit.writes, **bulk}, bulk={})
 
     def _bulk_rows(self, number: int, cts: int) -> Sequence[tuple[Key, Row, bool]]:
         """A bulk commit's rows of a table; none if that is gone."""

@@ -37,7 +37,7 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
+    from tique.timeline.following import Published
     from tique.timeline.ids import TransactionIds
     from tique_backends.catalog.replicas import ReplicaRecord, Stop
     from tique_backends.engine import Engine
@@ -61,9 +62,6 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_udfs import Sequencer
 
-
-Writes: TypeAlias = "Mapping[int, Sequence[tuple[Key, Row, bool]]]"
-"""Keys, rows, and whether they are tombstones, by the number of their table."""
 
 _FOLLOWED = ("following", "copying")
 
@@ -219,7 +217,8 @@ class ReplicaTimeline(Timeline):
         super().__init__(engine, catalog, sequencer, ids)
         self.state = ReplicaState(record)
         self._records: deque[tuple[int, int, int]] = deque()
-        self._recording = threading.Lock()
+        self.recording = threading.RLock()
+        """Held from when commit records go to the engine until they are there, once."""
 
     @override
     def open(self, session: Session) -> Restored:
@@ -259,24 +258,21 @@ class ReplicaTimeline(Timeline):
             sqlstate="25006",
         )
 
-    def publish(
-        self, commits: Sequence[tuple[int, Writes, int, int]], sts: int, asked: float
-    ) -> None:
+    def publish(self, commits: Sequence[Published], sts: int, asked: float) -> None:
         """Publish an epoch: all commits up to ``sts`` that are newer than the last one's.
 
-        Each is its cts, its writes by the replica's table, its txid, and its time. What it wrote to a
-        table is passed over if the table is a copy that has it. ``asked`` is for
-        :attr:`ReplicaState.asked`.
+        Their tables are the replica's. What they wrote to a table is passed over if the table is a copy
+        that has it. ``asked`` is for :attr:`ReplicaState.asked`.
         """
-        state, sequencer = self.state, self._sequencer
+        state, sequencer, now = self.state, self._sequencer, self.moment
         state.is_torn = True
-        for cts, writes, txid, at in commits:
+        for cts, txid, writes, _ in commits:
             for number, rows in writes.items():
                 versions = self._catalog.find_versions(number)
                 if versions is not None and rows and cts > versions.folded_until:
                     versions.publish(cts, _filled(versions, rows))
                     state.counts["rows"] += len(rows)
-            self._records.append((cts, txid, at))
+            self._records.append((cts, txid, now))
         while sequencer.sts() < sts:
             sequencer.finish(sequencer.next_cts())
         state.is_torn = False
@@ -286,7 +282,7 @@ class ReplicaTimeline(Timeline):
 
     @override
     def record_commits(self, session: Session) -> None:
-        with self._recording:
+        with self.recording:
             while self._records and self._records[0][0] <= self.state.durable:
                 self._records.popleft()
             replicas.record(session, [*self._records])
