@@ -10,8 +10,8 @@ Argument
 --------
 *A change of definitions* is seen in the log. Then a state of the source is held that is newer, all
 commits up to it are read, the replica's tables are compared with the source's of that state, new ones are
-copied, and the commits are published: everything is shown at once (:meth:`Replication._redefine`). What
-was read beyond that state comes afterwards. Another change may be among it: then all of it is done again.
+copied, and the commits are published: everything is shown at once (:meth:`Replication._redefined`). What
+is beyond that state comes with the next epoch. Another change may be among it: then all of it is done again.
 At the start, and after the source was lost, it is taken for granted that there was one. The first copy is
 the same, of a replica that has nothing, and so is a copy of all tables anew.
 
@@ -196,14 +196,15 @@ class Replication:
         """Open the source, and go on behind what is published."""
         state = self._state
         self._source = source = Source(self._url, state.slot, keep=self._keep)
-        if state.applied:
+        has_all = state.applied > 0
+        if has_all:
             try:
                 source.resume(state.applied, self._last)
             except LogLostError as error:
                 state.notes.append(f"all tables were copied anew: {error}")
-                self._redefine(source, None)
-        else:
-            self._redefine(source, None)
+                has_all = False
+        if not has_all:
+            self._publish(self._redefined(source, None))
         # The first epoch defines, whatever was changed meanwhile.
         self._follow(source)
 
@@ -211,8 +212,8 @@ class Replication:
         with self._state.timed("ask"):
             epoch = source.poll()
         self._state.newest = epoch.sts
-        while epoch.defines:
-            epoch = self._redefine(source, epoch)
+        if epoch.defines:
+            epoch = self._redefined(source, epoch)
         self._publish(epoch)
         self._checkpointer.notice()
         self._note_durable(source)
@@ -226,23 +227,18 @@ class Replication:
             source.note_durable(durable)
             self._noted, self._noted_at = durable, now
 
-    def _redefine(self, source: Source, epoch: Epoch | None) -> Epoch:
-        """Bring the replica to a state of the source with its tables; what was read beyond.
+    def _redefined(self, source: Source, epoch: Epoch | None) -> Epoch:
+        """Give the replica the source's tables of a newer state; the epoch that ends with it.
 
-        Without an epoch all is copied, and nothing was read.
+        Without an epoch all tables are copied.
         """
         state, asked = self._state, time.monotonic()
         with source.snapshot() as snapshot:
-            sts = snapshot.sts
-            if is_anew := epoch is None:
+            sts, is_anew = snapshot.sts, epoch is None
+            if epoch is None:
                 source.resume(sts)
-                epoch = Epoch(sts, asked, (), defines=False)
-            commits, last, defines = [*epoch.commits], epoch, False
-            while last.sts < sts:
-                last = source.poll()
-                commits += last.commits
-                defines |= last.defines
-            later = [commit for commit in commits if commit.cts > sts]
+                epoch = Epoch(sts, asked, (), defines=True)
+            commits = [*epoch.commits, *source.poll(until=sts).commits]
             state.phase = "copying"
             try:
                 with state.timed("copy"):
@@ -250,9 +246,7 @@ class Replication:
                     self._tables = bring(self._database, choice, snapshot, anew=is_anew)
             finally:
                 state.phase = "following"
-            del commits[len(commits) - len(later) :]
-            self._publish(Epoch(sts, epoch.asked, commits, defines=False))
-        return last._replace(commits=later, defines=defines)
+        return epoch._replace(sts=sts, commits=commits)
 
     def _publish(self, epoch: Epoch) -> None:
         with self._state.timed("publish"):

@@ -12,7 +12,7 @@ of the source can read, and that each ignores, is not ignored here: LogLostError
 
 *Rows of bulk commits* are in cache tables only. Nothing is folded beyond the snapshot ``_held``,
 which is registered until the rows behind it are read: a poll takes its sts by another one, reads, and then
-they change places. So a source whose replicator does not poll folds nothing, and DDL that has to may fail
+they change places, if it has read all. So a source whose replicator does not poll folds nothing, and DDL that has to may fail
 there. Rows of before :meth:`Source.resume` may be gone: ``folded`` is read after
 them, and if it has reached the commit they do not count: LogLostError.
 
@@ -33,6 +33,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from contextlib import ExitStack, closing, contextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique import errors
@@ -182,24 +183,30 @@ class Source:
             self._timeline.catch_up()
             self._follow(position, max(self._durable, last or position))
 
-    def poll(self) -> Epoch:
-        """Ask the source, and return what was committed since the last call."""
+    def poll(self, until: float = inf) -> Epoch:
+        """Ask the source, and return what was committed since the last call.
+
+        With ``until``, the sts of a snapshot of the source, nothing of behind it; that the
+        next call returns.
+        """
         asked, commits = time.monotonic(), []
         with translating():
-            sts = self._timeline.refresh(self._spare)
+            newest = self._timeline.refresh(self._spare)
             self._timeline.check()
-            version = self._database.catalog.version
+            sts, version = int(min(newest, until)), self._database.catalog.version
             while self._queue and self._queue[0].cts <= sts:
                 commit = self._queue.popleft()
                 self.last = max(self.last, commit.cts)
                 if commit.cts > self._position:
                     commit = self._whole(commit)
                     commits += [commit] if commit.writes else []
-            self._held, self._spare = self._spare, self._held
-            self._database.sequencer.refresh(self._spare)
             self._expect_read()
-        defines = version != self._version
-        self._position, self._version = sts, version
+            defines = version != self._version
+            self._position = sts
+            if sts < until:
+                self._held, self._spare = self._spare, self._held
+                self._database.sequencer.refresh(self._spare)
+                self._version = version
         return Epoch(sts, asked, commits, defines)
 
     @contextmanager
