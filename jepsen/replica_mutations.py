@@ -34,10 +34,9 @@ def _tears_a_commit() -> None:
         first = last._replace(writes={tables[0]: writes[tables[0]]})
         genuine(timeline, [*whole, first], cts, timeline.state.asked)
         time.sleep(_LONG)
-        for number in tables[1:]:
-            versions = timeline._catalog.find_versions(number)
-            if versions is not None and cts > versions.folded_until:
-                versions.publish(cts, writes[number])
+        rest = {number: writes[number] for number in tables[1:]}
+        for versions, rows in timeline._catalog.lacking(cts, rest):
+            versions.publish(cts, rows)
         genuine(timeline, [], sts, asked)
 
     setattr(ReplicaTimeline, "publish", publish)  # noqa: B010

@@ -282,6 +282,8 @@ class Source:
 
     def _whole(self, commit: Published) -> Published:
         """A commit with the rows of its bulk writes, too."""
+        if not commit.bulk:
+            return commit
         bulk = {
             n: self._bulk_rows(n, commit.cts) for n, rows in commit.bulk.items() if rows
         }

@@ -270,14 +270,10 @@ class Follower:
         return Published(commit.cts, commit.txid, writes, commit.bulk)
 
     def _publish(self, commit: Published) -> None:
-        catalog, cts = self._catalog, commit.cts
-        for number, writes in commit.writes.items():
-            versions = catalog.find_versions(number)
-            if versions is not None and writes and cts > versions.folded_until:
-                versions.publish(cts, writes)
-        for number, rows in commit.bulk.items():
-            versions = catalog.find_versions(number)
-            if versions is not None and rows and cts > versions.folded_until:
-                versions.publish_bulk(cts, rows, rows)
+        cts, lacking = commit.cts, self._catalog.lacking
+        for versions, writes in lacking(cts, commit.writes):
+            versions.publish(cts, writes)
+        for versions, rows in lacking(cts, commit.bulk):
+            versions.publish_bulk(cts, rows, rows)
         for heard in self._heard:
             heard.append(commit)

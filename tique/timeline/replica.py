@@ -267,11 +267,9 @@ class ReplicaTimeline(Timeline):
         state, sequencer, now = self.state, self._sequencer, self.moment
         state.is_torn = True
         for cts, txid, writes, _ in commits:
-            for number, rows in writes.items():
-                versions = self._catalog.find_versions(number)
-                if versions is not None and rows and cts > versions.folded_until:
-                    versions.publish(cts, _filled(versions, rows))
-                    state.counts["rows"] += len(rows)
+            for versions, rows in self._catalog.lacking(cts, writes):
+                versions.publish(cts, _filled(versions, rows))
+                state.counts["rows"] += len(rows)
             self._records.append((cts, txid, now))
         while sequencer.sts() < sts:
             sequencer.finish(sequencer.next_cts())
