@@ -95,9 +95,7 @@ def _follow(ask: Callable[[], ReplicationStatus], *, as_json: bool) -> None:
         if as_json:
             print_json(now._asdict())
         else:
-            news = [*now.notes[len(before.notes) :], *filter(None, [now.error])]
-            line = replica_line(now, before, moment - then)
-            console().print("; ".join([line, *map(printable, news)]))
+            console().print(replica_line(now, before, moment - then))
         if now.state == "failed":
             raise errors.OperationalError(f"it has stopped following: {now.error}")
         before, then = now, moment

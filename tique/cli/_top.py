@@ -138,6 +138,8 @@ def replica_line(
             for step, spent in now.seconds.items()
         ]
         parts.append(f"of the time: {', '.join(steps)}")
+        parts += now.notes[len(before.notes) :]
+    parts += [now.error] if now.error else []
     parts += [f"{name} is not replicated: {why}" for name, why in now.stopped.items()]
     return printable("; ".join(parts))
 
