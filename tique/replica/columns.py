@@ -110,7 +110,8 @@ def _form(table: Table, position: int, engine: Engine) -> tuple[str, _Convert | 
 class Copied:
     """A table of the source, and how the replica, whose engine this is, has it.
 
-    ``number`` is its number there. Raises UnheldError if it has a column that cannot be there.
+    ``number`` is its number there; it has the source's commits up to ``since`` if it was copied by
+    this process. Raises UnheldError if it has a column that cannot be there.
     """
 
     def __init__(self, source: Table, qualified_name: str, engine: Engine) -> None:
@@ -119,7 +120,7 @@ class Copied:
         if len(source.spellings) < len(source.columns):
             raise UnheldError(source, "columns whose names differ in case only")
         self.source, self.qualified_name = source, qualified_name
-        self.name, self.number = source.name, 0
+        self.name, self.number, self.since = source.name, 0, 0
         self.schema = qualified_name.removesuffix(f".{source.name}")
         self._place = f"{quote(self.schema)}.{quote(self.name)}"
         forms = [_form(source, i, engine) for i in range(len(source.columns))]

@@ -149,7 +149,7 @@ class _Change:
             with blaming(copied.source):
                 _fill(session, copied, snapshot, choice.progress)
             replicas.add(session, table, copied.source.id, sts)
-            copied.number = table.id
+            copied.number, copied.since = table.id, sts
         replicas.note(session, ready_at=sts)
         if not self.kept:
             replicas.note(session, position=sts)

@@ -259,7 +259,7 @@ class Replication:
         found = {}
         for number, writes in commit.writes.items():
             copied = self._tables.get(number)
-            if copied is None:
+            if copied is None or commit.cts <= copied.since:
                 continue
             try:
                 found[copied.number] = copied.writes(writes)
