@@ -24,21 +24,20 @@ def _tears_a_commit() -> None:
     """P1: an epoch ends amid a commit, and the next one has the rest."""
     genuine = ReplicaTimeline.publish
 
-    def publish(timeline: Any, commits: Any) -> None:
-        found = list(commits)
-        if not found or len(found[-1][1]) < 2:
-            genuine(timeline, found)
+    def publish(timeline: Any, commits: Any, sts: int, asked: float) -> None:
+        if not commits or len(commits[-1].writes) < 2:
+            genuine(timeline, commits, sts, asked)
             return
-        *whole, (cts, writes, txid, at) = found
+        *whole, last = commits
+        cts, writes = last.cts, last.writes
         tables = list(writes)
-        first = {tables[0]: writes[tables[0]]}
-        genuine(timeline, [*whole, (cts, first, txid, at)])
-        timeline.step(cts, timeline.state.asked)
+        first = last._replace(writes={tables[0]: writes[tables[0]]})
+        genuine(timeline, [*whole, first], cts, timeline.state.asked)
         time.sleep(_LONG)
-        for number in tables[1:]:
-            versions = timeline._catalog.find_versions(number)
-            if versions is not None and cts > versions.folded_until:
-                versions.publish(cts, writes[number])
+        rest = {number: writes[number] for number in tables[1:]}
+        for versions, rows in timeline._catalog.lacking(cts, rest):
+            versions.publish(cts, rows)
+        genuine(timeline, [], sts, asked)
 
     setattr(ReplicaTimeline, "publish", publish)  # noqa: B010
 

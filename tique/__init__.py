@@ -65,7 +65,8 @@ if TYPE_CHECKING:
     from tique.history.feed import Change, Difference
     from tique.query.transaction.isolation import IsolationLevel
     from tique.replica.promoting import Promoted, promote
-    from tique.replica.replication import Replication, ReplicationStatus, replicate
+    from tique.replica.replication import Replication, replicate
+    from tique.timeline.replica import ReplicationStatus
 
 _HOMES = {
     "AsyncConnection": "aio.connection",
@@ -81,7 +82,7 @@ _HOMES = {
     "Notice": "connection.notices",
     "Promoted": "replica.promoting",
     "Replication": "replica.replication",
-    "ReplicationStatus": "replica.replication",
+    "ReplicationStatus": "timeline.replica",
     "Status": "database.status",
     "HistoryInfo": "history.showing",
     "adopt": "_adoption",

@@ -51,7 +51,7 @@ class Figures:
             ],
             "rates": rates,
             "difference": sum(sold - sales for _, sold, sales, _ in products),
-            "lag": round(status.lag * 1000),
+            "lag": round((status.lag or 0) * 1000),
             **{name: getattr(status, name) for name in SHOWN},
         }
 

@@ -17,7 +17,7 @@ from tests.effort import effort, patience
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, Process, stopping_before_commit
 from tique.database import database as databases
-from tique.replica.source import LogLostError, Source, SourceLostError
+from tique.replica.source import LogLostError, Source
 from tique_backends.records import MISSING
 
 ACCOUNTS = 8
@@ -326,7 +326,8 @@ def test_bulk_commits_while_the_replica_was_away(writer, opened):
     source = opened()
     with pytest.raises(LogLostError, match="copied anew") as caught:
         source.resume(position)
-    assert [caught.value.table_id] == [table.id for table in source.tables()]
+    (table,) = source.tables()
+    assert f"table number {table.id} " in str(caught.value)
 
 
 # Definitions
@@ -464,7 +465,7 @@ def test_a_slot_that_expires_under_its_replication(writer, opened):
     writer.commit("UPDATE t SET v = 1 WHERE id = 1")
     time.sleep(0.01)
     fold(writer)
-    with pytest.raises(SourceLostError, match="given up"):
+    with pytest.raises(tique.OperationalError, match="given up"):
         source.note_durable(position)
     source.close()
     with pytest.raises(LogLostError):
@@ -525,7 +526,7 @@ def test_a_slot_that_another_process_has_taken(writer, opened, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(databases, "_registry", {})
         second = opened()
-    with pytest.raises(SourceLostError, match="taken"):
+    with pytest.raises(tique.OperationalError, match="taken"):
         first.note_durable(first.newest())
     first.close()
     second.note_durable(second.newest())
@@ -541,7 +542,7 @@ def test_the_server_is_restarted(shared_engine, process, writer, opened):
     copy.poll()
     writer.commit("UPDATE t SET v = 2 WHERE id = 2")
     shared_engine.restart()
-    with pytest.raises(SourceLostError):
+    with pytest.raises(tique.OperationalError):
         copy.poll()
     copy.source.close()
     writer.close()
@@ -563,7 +564,7 @@ def test_a_part_of_the_log_that_cannot_be_read(writer, opened):
     source._database.engine.shared.aside.note(position + 1, table.id, "it is no row")
     with pytest.raises(LogLostError, match="it is no row") as caught:
         source.poll()
-    assert caught.value.table_id == table.id
+    assert f"table number {table.id} " in str(caught.value)
     with pytest.raises(LogLostError, match="it is no row"):
         source.resume(position)
     with source.snapshot() as snapshot:

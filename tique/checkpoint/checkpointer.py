@@ -436,29 +436,14 @@ class Checkpointer:
         )
 
     def _fold_batches(self, versions: TableVersions, stable: int) -> None:
-        table, engine = versions.table, self._engine
         session = self._usable_session()
-        from_memory = self._is_known(table)
+        from_memory = self._is_known(versions.table)
         while versions.oldest is not None and versions.oldest <= stable:
-            since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)
-            versions.is_fold_open = True
             if from_memory and versions.is_complete:
                 with versions.no_draining():
-                    rows, new = versions.changes(until)
-                    images = None
                     try:
-                        if table.history is not None:
-                            images = versions.images(session, until, new)
-                        engine.store(
-                            session,
-                            table,
-                            rows,
-                            until,
-                            new,
-                            since=since,
-                            images=images,
-                        )
+                        self._move(versions, until)
                     except UnstoredRowError:
                         # The fold by SQL sets it aside.
                         versions.forget_storage()
@@ -470,17 +455,35 @@ class Checkpointer:
                     versions.folded(until, self._catalog.oldest_writer())
             else:
                 versions.drain(session)
-                engine.fold(
-                    session,
-                    table,
-                    until,
-                    since=since,
-                    appended=versions.is_appended,
-                    columns_set=versions.columns_set,
-                )
+                self._move(versions, until, from_memory=False)
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
                     versions.folded(until, self._catalog.oldest_writer())
+
+    def _move(
+        self, versions: TableVersions, until: int, *, from_memory: bool = True
+    ) -> None:
+        """Move a table's versions up to a cts to storage, if they are there that memory has.
+
+        Otherwise the cache table has all of them.
+        """
+        table, engine, session = versions.table, self._engine, self._usable_session()
+        since = versions.folded_until if engine.shared is not None else None
+        versions.is_fold_open = True
+        if not from_memory:
+            appended, columns = versions.is_appended, versions.columns_set
+            engine.fold(
+                *(session, table, until),
+                since=since,
+                appended=appended,
+                columns_set=columns,
+            )
+            return
+        rows, new = versions.changes(until)
+        images = None
+        if table.history is not None:
+            images = versions.images(session, until, new)
+        engine.store(session, table, rows, until, new, since=since, images=images)
 
 
 def _named(table: Table, error: Exception) -> EngineError:

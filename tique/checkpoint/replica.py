@@ -10,7 +10,8 @@ newer: ``ready_at`` of :mod:`tique.timeline.replica`.)
 
 *Memory after COMMIT.* No table is drained from before the fold reads its versions until memory has
 dropped them. If the process is interrupted between COMMIT and that, or the engine's answer
-is lost, the next fold asks the engine for its position first and drops what is there.
+is lost, the next fold asks the engine first how far each table is folded, and drops what is there;
+it writes the position, which is not lower, again.
 
 *One table stops no other (P4).* If storage cannot take a row, that table is dropped from the replica
 with a note that says why, and the others are folded. Any other error leaves all as it was.
@@ -34,11 +35,9 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import UnstoredRowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from tique.store.versions import TableVersions
     from tique.timeline.replica import ReplicaTimeline
-    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _LONGEST_AGE = 1.0
@@ -52,26 +51,26 @@ _REFUSALS = frozenset(
 )
 
 
-class RefusedError(Exception):
-    """Storage cannot take a row of a table."""
+class UnheldError(Exception):
+    """A replica cannot hold a table, here or as the source has it; the message says why."""
 
-    def __init__(self, table: Table, error: Exception) -> None:
-        super().__init__(f"storage cannot take a row ({error})")
+    def __init__(self, table: Table, why: str) -> None:
+        super().__init__(why)
         self.table = table
 
 
 @contextmanager
 def blaming(table: Table) -> Iterator[None]:
-    """Raise RefusedError for errors that are about a row."""
+    """Raise UnheldError for errors that are about a row."""
     try:
         yield
-    except errors.DataError as error:
-        # The source has no form for it.
-        raise RefusedError(table, error) from error
-    except EngineError as error:
-        if error.kind in _REFUSALS or isinstance(error, UnstoredRowError):
-            raise RefusedError(table, error) from error
-        raise
+    except (errors.DataError, EngineError) as error:
+        # (A DataError: the source has no form for it.)
+        if isinstance(error, EngineError) and not (
+            error.kind in _REFUSALS or isinstance(error, UnstoredRowError)
+        ):
+            raise
+        raise UnheldError(table, f"storage cannot take a row ({error})") from error
 
 
 class ReplicaCheckpointer(Checkpointer):
@@ -81,20 +80,21 @@ class ReplicaCheckpointer(Checkpointer):
 
     def __init__(self, *parts: Any, age: float, **others: Any) -> None:
         super().__init__(*parts, age=min(age, _LONGEST_AGE), **others)
-        self._is_open = False
-        """Whether a fold has begun of which it is not known how it ended."""
 
     @override
     def checkpoint(self, *, thorough: bool = False, patience: float = -1) -> int:
         state = self._timeline.state
-        if state.applied <= state.durable and not self._is_open:
+        if state.applied <= state.durable:
             self._due_since = time.monotonic()
             return 0
         return super().checkpoint(thorough=thorough, patience=patience)
 
-    def stop_table(self, table: Table, why: str) -> None:
-        """Drop a table of the replica, with a note; rounds are kept off by the caller."""
-        state = self._timeline.state
+    def stop_table(self, number: int, why: str) -> None:
+        """Drop a table of the replica, unless it is gone, with a note; no other round runs."""
+        state, catalog = self._timeline.state, self._catalog
+        table = catalog.by_id().get(number)
+        if table is None:
+            return
 
         def drop() -> None:
             numbers = {here: there for there, here in replicas.sources(session).items()}
@@ -107,46 +107,29 @@ class ReplicaCheckpointer(Checkpointer):
         with closing(self._engine.session()) as session:
             session.transact(drop)
             state.stopped = stopped
-            self._catalog.reload(session)
+            catalog.reload(session)
 
     @override
     def _fold_tables(self, stable: int, *, thorough: bool, is_asked: bool) -> int:
-        began = time.perf_counter()
         state = self._timeline.state
-        with self._uncommitted.suspended():
-            if self._is_open:
-                self._settle_position()
+        with self._uncommitted.suspended(), state.timed("fold"):
             while stable > state.durable:
                 try:
-                    moved = persist(lambda: self._attempt(stable))
-                except RefusedError as refused:
-                    self.stop_table(refused.table, str(refused))
-                else:
-                    state.durable = stable
-                    state.seconds["fold"] += time.perf_counter() - began
-                    return moved
+                    return persist(lambda: self._fold_all(stable))
+                except UnheldError as refused:
+                    self.stop_table(refused.table.id, str(refused))
         return 0
 
-    def _settle_position(self) -> None:
-        """Note a fold that was cut short when the engine had committed it."""
+    def _fold_all(self, until: int) -> int:
+        """Bring all versions up to a cts to storage, with the position: all or nothing."""
         session = self._usable_session()
-        record = replicas.read(session)
-        assert record is not None
         for versions in self._catalog.all_versions():
-            if versions.folded_until < record.position:
-                with versions.no_draining():
-                    # What was drained since has come too late.
-                    self._engine.store(session, versions.table, {}, record.position)
-                    versions.folded(record.position)
-        self._timeline.state.durable = record.position
-        self._is_open = False
-
-    def _attempt(self, stable: int) -> int:
-        session = self._usable_session()
+            if versions.is_fold_open:
+                self._settle(versions)
         tables = [
             versions
             for versions in self._catalog.all_versions()
-            if versions.oldest is not None and versions.oldest <= stable
+            if versions.oldest is not None and versions.oldest <= until
         ]
         before = sum(versions.rows for versions in tables)
         for versions in tables:
@@ -156,9 +139,16 @@ class ReplicaCheckpointer(Checkpointer):
         with ExitStack() as stack:
             for versions in tables:
                 stack.enter_context(versions.no_draining())
-            self._is_open = True
             try:
-                self._store(session, tables, stable)
+                session.hold(self._engine.session)
+                for versions in tables:
+                    with blaming(versions.table):
+                        is_known = self._is_known(versions.table)
+                        self._move(versions, until, from_memory=is_known)
+                with self._timeline.recording:
+                    self._timeline.record_commits(session)
+                    replicas.note(session, position=until)
+                    session.let_go()
             except BaseException:
                 for versions in tables:
                     versions.forget_storage()
@@ -169,30 +159,6 @@ class ReplicaCheckpointer(Checkpointer):
                     session.close()
                 raise
             for versions in tables:
-                versions.folded(stable)
-            self._is_open = False
+                versions.folded(until)
+        self._timeline.state.durable = until
         return max(0, before - sum(versions.rows for versions in tables))
-
-    def _store(
-        self, session: Session, tables: Sequence[TableVersions], until: int
-    ) -> None:
-        """Bring all versions up to a cts to storage, with the position: all or nothing."""
-        session.hold(self._engine.session)
-        for versions in tables:
-            with blaming(versions.table):
-                self._move(session, versions, until)
-        with self._timeline.recording(session):
-            replicas.note(session, position=until)
-            session.let_go()
-
-    def _move(self, session: Session, versions: TableVersions, until: int) -> None:
-        table, engine = versions.table, self._engine
-        if self._is_known(table):
-            rows, new = versions.changes(until)
-            images = None
-            if table.history is not None:
-                images = versions.images(session, until, new)
-            engine.store(session, table, rows, until, new, images=images)
-        else:
-            appended, columns = versions.is_appended, versions.columns_set
-            engine.fold(session, table, until, appended=appended, columns_set=columns)

@@ -19,11 +19,13 @@ from tique.cli._output import console, json_option, print_json, printable, ticks
 from tique.cli._target import URL, managed, opened
 from tique.cli._top import replica_line
 from tique.replica.promoting import promote
-from tique.replica.replication import ReplicationStatus, replicate
+from tique.replica.replication import replicate
 from tique_backends.catalog import slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tique.timeline.replica import ReplicationStatus
 
 _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_SECONDS)})")
@@ -74,11 +76,15 @@ def replicate_command(
         _report(source, target, as_json=as_json)
         return
     options["tables"] = options["tables"] or None
-    with _until_told():
-        with _bars() as bar:
-            replication = replicate(source, target, progress=bar, **options)
-        with replication:
-            _follow(replication.status, as_json=as_json)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt):
+            with _bars() as bar:
+                replication = replicate(source, target, progress=bar, **options)
+            with replication:
+                _follow(replication.status, as_json=as_json)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _follow(ask: Callable[[], ReplicationStatus], *, as_json: bool) -> None:
@@ -89,27 +95,10 @@ def _follow(ask: Callable[[], ReplicationStatus], *, as_json: bool) -> None:
         if as_json:
             print_json(now._asdict())
         else:
-            news = [*now.notes[len(before.notes) :], *filter(None, [now.error])]
-            line = replica_line(now, before, moment - then)
-            console().print("; ".join([line, *map(printable, news)]))
+            console().print(replica_line(now, before, moment - then))
         if now.state == "failed":
             raise errors.OperationalError(f"it has stopped following: {now.error}")
         before, then = now, moment
-
-
-@contextmanager
-def _until_told() -> Iterator[None]:
-    """Let Ctrl-C or SIGTERM end a block, which is no error."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tique.database.status import Status
-    from tique.replica.replication import ReplicationStatus
-    from tique.timeline.replica import ReplicaStatus
+    from tique.timeline.replica import ReplicationStatus
 
 _MOST = 10
 """Rows of a table that are shown."""
@@ -121,8 +120,8 @@ def frame(now: Status, before: Status | None = None, seconds: float = 0) -> Grou
 
 
 def replica_line(
-    now: ReplicaStatus | ReplicationStatus,
-    before: ReplicaStatus | ReplicationStatus | None = None,
+    now: ReplicationStatus,
+    before: ReplicationStatus | None = None,
     seconds: float = 0,
 ) -> str:
     """How a replica follows, and what it did in the time since an earlier state."""
@@ -139,6 +138,8 @@ def replica_line(
             for step, spent in now.seconds.items()
         ]
         parts.append(f"of the time: {', '.join(steps)}")
+        parts += now.notes[len(before.notes) :]
+    parts += [now.error] if now.error else []
     parts += [f"{name} is not replicated: {why}" for name, why in now.stopped.items()]
     return printable("; ".join(parts))
 

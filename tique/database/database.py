@@ -160,7 +160,19 @@ class Database:
         self.uncommitted = UncommittedFold(
             engine, self.catalog, self.timeline, settings.uncommitted_fold_rows
         )
-        self.checkpointer = self._checkpointer()
+        kind = Checkpointer if self.replica is None else ReplicaCheckpointer
+        self.checkpointer = kind(
+            engine,
+            self.catalog,
+            self.timeline,
+            self.uncommitted,
+            rows=settings.checkpoint_rows,
+            age=settings.checkpoint_age,
+            automatic=settings.checkpoint == "auto",
+            retention=settings.retention,
+            past=Pruning(engine),
+            housekeeping=self._keep_house,
+        )
         self.long_snapshots = LongSnapshots(
             engine,
             self.catalog,
@@ -250,24 +262,6 @@ class Database:
         timeline.upkeep = self._keep_up
         timeline.on_loss = self._let_go
         return timeline
-
-    def _checkpointer(self) -> Checkpointer:
-        settings, timeline = self.settings, self.timeline
-        make: Callable[..., Checkpointer] = Checkpointer
-        if isinstance(timeline, ReplicaTimeline):
-            make = ReplicaCheckpointer
-        return make(
-            self.engine,
-            self.catalog,
-            timeline,
-            self.uncommitted,
-            rows=settings.checkpoint_rows,
-            age=settings.checkpoint_age,
-            automatic=settings.checkpoint == "auto",
-            retention=settings.retention,
-            past=Pruning(self.engine),
-            housekeeping=self._keep_house,
-        )
 
     def _server_locks(self) -> ServerLocks | None:
         shared = self.engine.shared

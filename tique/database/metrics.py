@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tique.commit.figures import PhaseFigures
     from tique.database.status import Status, TableStatus
     from tique.store.policy import CacheInfo
-    from tique.timeline.replica import ReplicaStatus
+    from tique.timeline.replica import ReplicationStatus
 
 
 Labels: TypeAlias = "dict[str, str]"
@@ -117,7 +117,7 @@ def _replica(
     kind: Literal["gauge", "counter"],
     unit: str,
     help_: str,
-    value: Callable[[ReplicaStatus], float | Mapping[str, float] | None],
+    value: Callable[[ReplicationStatus], float | Mapping[str, float] | None],
     label: str = "",
 ) -> Metric:
     """A metric of databases that are replicas."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tique.commit.hot_keys import HotKey
     from tique.database.database import Database
     from tique.store.policy import CacheInfo
-    from tique.timeline.replica import ReplicaStatus
+    from tique.timeline.replica import ReplicationStatus
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Status:
         Keys on which this process's transactions met others, the hottest first.
     commits : CommitFigures
         This process's commits, and how long the phases of its group commits took.
-    replica : ReplicaStatus or None
+    replica : ReplicationStatus or None
         What the database is a replica of, and how far it has followed that; None if it is
         none.
     """
@@ -204,7 +204,7 @@ class Status:
     caches: tuple[CacheInfo, ...]
     hot_keys: tuple[HotKey, ...]
     commits: CommitFigures
-    replica: ReplicaStatus | None = None
+    replica: ReplicationStatus | None = None
 
     def prometheus(self) -> str:
         """The same as Prometheus reads it, for an application's own ``/metrics``."""

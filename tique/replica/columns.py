@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from tique.checkpoint.replica import UnheldError
 from tique_backends.names import quote
 from tique_backends.records import MISSING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique_backends.engine import Engine
     from tique_backends.records import Row
-    from tique_rewriter.schema import Column, Table
+    from tique_rewriter.schema import Table
 
 _Convert: TypeAlias = "Callable[[Any], Any]"
 
@@ -45,18 +46,10 @@ _UNCOMPARED = frozenset({"REAL", "TIME", "TIMESTAMPTZ"})
 """Types of which equal values may differ in Python: no key has them."""
 
 
-class UnheldError(Exception):
-    """A replica cannot hold something of its source; the message says what."""
-
-
 def _number(value: Decimal) -> Decimal:
     if not value.is_finite():
         raise ValueError
     return value
-
-
-def _day(value: Any) -> date:
-    return value if type(value) is date else date.fromisoformat(value)
 
 
 def _clock(value: Any) -> str:
@@ -67,32 +60,34 @@ def _clock(value: Any) -> str:
     return text if text == "24:00:00" else time.fromisoformat(text).isoformat()
 
 
-def _moment(value: Any) -> datetime:
-    return value if type(value) is datetime else datetime.fromisoformat(value)
+def _made(kind: type, read: _Convert) -> _Convert:
+    """What reads values of a type if they come as text."""
+    return lambda value: value if type(value) is kind else read(value)
+
+
+_moment = _made(datetime, datetime.fromisoformat)
 
 
 def _zoned(value: Any) -> datetime:
-    return _moment(value).astimezone(UTC)
-
-
-def _uuid(value: Any) -> UUID:
-    return value if type(value) is UUID else UUID(value)
+    moment: datetime = _moment(value)
+    return moment.astimezone(UTC)
 
 
 _CONVERTS: dict[str, _Convert | None] = {
     **dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "BLOB")),
     "REAL": float,
-    "DATE": _day,
+    "DATE": _made(date, date.fromisoformat),
     "TIME": _clock,
     "TIMESTAMP": _moment,
     "TIMESTAMPTZ": _zoned,
-    "UUID": _uuid,
+    "UUID": _made(UUID, UUID),
 }
 """What makes the replica's values, by its types; None: they are the source's."""
 
 
-def _form(column: Column, engine: Engine, is_key: bool) -> tuple[str, _Convert | None]:
+def _form(table: Table, position: int, engine: Engine) -> tuple[str, _Convert | None]:
     """The type of a column in the replica, whose engine this is, and what makes its values."""
+    column, is_key = table.columns[position], position in table.primary_key
     name = column.type.upper()
     found = _DECIMAL.fullmatch(name)
     if found and int(found[1]) <= _WIDEST:
@@ -106,7 +101,7 @@ def _form(column: Column, engine: Engine, is_key: bool) -> tuple[str, _Convert |
     name = _OTHERS.get(name, name)
     if name not in _CONVERTS or (is_key and name in _UNCOMPARED):
         where = " in a PRIMARY KEY" if is_key else ""
-        raise UnheldError(f"column {column.name} of type {column.type}{where}")
+        raise UnheldError(table, f"column {column.name} of type {column.type}{where}")
     if name == "TIMESTAMPTZ" and engine.keeps("TIMESTAMP WITH TIME ZONE"):
         return name, lambda value: _zoned(value).isoformat(" ")
     return name, _CONVERTS[name]
@@ -115,22 +110,20 @@ def _form(column: Column, engine: Engine, is_key: bool) -> tuple[str, _Convert |
 class Copied:
     """A table of the source, and how the replica, whose engine this is, has it.
 
-    ``number`` is its number there. Raises UnheldError if it has a column that cannot be there.
+    ``number`` is its number there; it has the source's commits up to ``since`` if it was copied by
+    this process. Raises UnheldError if it has a column that cannot be there.
     """
 
     def __init__(self, source: Table, qualified_name: str, engine: Engine) -> None:
         if source.generated:
-            raise UnheldError(f"generated column {source.generated[0].name}")
+            raise UnheldError(source, f"generated column {source.generated[0].name}")
         if len(source.spellings) < len(source.columns):
-            raise UnheldError("columns whose names differ in case only")
+            raise UnheldError(source, "columns whose names differ in case only")
         self.source, self.qualified_name = source, qualified_name
-        self.name, self.number = source.name, 0
+        self.name, self.number, self.since = source.name, 0, 0
         self.schema = qualified_name.removesuffix(f".{source.name}")
         self._place = f"{quote(self.schema)}.{quote(self.name)}"
-        forms = [
-            _form(column, engine, i in source.primary_key)
-            for i, column in enumerate(source.columns)
-        ]
+        forms = [_form(source, i, engine) for i in range(len(source.columns))]
         self._types = [type_name for type_name, _ in forms]
         self._names = [quote(column.name) for column in source.columns]
         self._converts = [(i, c) for i, (_, c) in enumerate(forms) if c is not None]
@@ -174,7 +167,8 @@ class Copied:
             except (ValueError, TypeError) as error:
                 column = self.source.columns[position]
                 raise UnheldError(
+                    self.source,
                     f"column {column.name} of type {column.type} has a value that the "
-                    f"replica's type {self._types[position]} has not"
+                    f"replica's type {self._types[position]} has not",
                 ) from error
         return tuple([values[i] for i in self.source.primary_key]), tuple(values)

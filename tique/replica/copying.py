@@ -23,16 +23,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
-from tique.checkpoint.replica import RefusedError, blaming
-from tique.replica.columns import Copied, UnheldError
-from tique.timeline.replica import ReplicaTimeline
+from tique.checkpoint.replica import UnheldError, blaming
+from tique.replica.columns import Copied
 from tique_backends.catalog import replicas
 from tique_backends.catalog.replicas import Stop
 from tique_backends.names import quote
 from tique_rewriter.schema import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tique.database.database import Database
     from tique.replica.source import SourceSnapshot
@@ -52,15 +51,25 @@ class Choice:
     tables: Sequence[str] | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
     history: str | None = None
+    progress: Progress | None = None
 
-    def of(self, tables: Iterable[Table]) -> dict[str, Table]:
+    def of(self, tables: Sequence[Table], *, all_there: bool) -> dict[str, Table]:
         """Those of the source's tables that are replicated, by name in the replica.
 
         Raises
         ------
         NotSupportedError
             Two of them would have one name.
+        ProgrammingError
+            One that is named is not there (SQLSTATE 42P01), and they have to be ``all_there``.
         """
+        there = {name for t in tables for name in (t.qualified_name, t.name)}
+        missing = [name for name in self.tables or () if name not in there]
+        if all_there and missing:
+            raise errors.ProgrammingError(
+                f"the source has no table {', '.join(missing)} under tique's management",
+                sqlstate="42P01",
+            )
         found: dict[str, Table] = {}
         for table in tables:
             names = {table.qualified_name, table.name}
@@ -77,119 +86,113 @@ class Choice:
                 found[name] = table
         return found
 
-    def expect_possible(self, tables: Sequence[Table]) -> None:
-        """Refuse names of tables that the source has not (SQLSTATE 42P01)."""
-        there = {name for t in tables for name in (t.qualified_name, t.name)}
-        missing = [name for name in self.tables or () if name not in there]
-        if missing:
-            raise errors.ProgrammingError(
-                f"the source has no table {', '.join(missing)} under tique's management",
-                sqlstate="42P01",
-            )
 
+class _Change:
+    """What a replica has to do to have the chosen tables, which are by their names here.
 
-@dataclass
-class Change:
-    """What a replica has to do to have the tables of its source.
-
-    It has those that are ``kept``, by the source's number; ``new`` ones are to copy, its own
-    that are ``gone`` to drop. ``stopped`` are those of the source that it cannot have.
+    It has those that are ``kept``; ``new`` ones are to copy, its own that are ``gone`` to drop.
+    ``stopped`` are those of the source that it cannot have. ``known`` are its numbers by the
+    source's, and ``before`` those that have stopped.
     """
 
-    kept: dict[int, Copied]
-    new: list[Copied]
-    gone: Sequence[Table]
-    stopped: dict[str, Stop]
+    def __init__(
+        self,
+        database: Database,
+        chosen: Mapping[str, Table],
+        known: Mapping[int, int],
+        before: Mapping[str, Stop],
+    ) -> None:
+        self._engine = database.engine
+        self.gone = {table.id: table for table in database.catalog}
+        self.kept: list[Copied] = []
+        self.new: list[Copied] = []
+        self.stopped: dict[str, Stop] = {}
+        for name, table in chosen.items():
+            if name in before and before[name].source_id == table.id:
+                self.stopped[name] = before[name]
+                continue
+            try:
+                copied = Copied(table, name, self._engine)
+            except UnheldError as error:
+                self.stopped[name] = Stop(table.id, f"{error} is not supported")
+                continue
+            copied.number = known.get(table.id, 0)
+            mine = self.gone.get(copied.number)
+            if mine is not None and mine.qualified_name == name:
+                self.kept.append(copied)
+                del self.gone[mine.id]
+            else:
+                self.new.append(copied)
 
+    def make(self, session: Session, snapshot: SourceSnapshot, choice: Choice) -> None:
+        """Make it, but for tables that turn out to have a row that the replica cannot hold."""
+        while True:
+            try:
+                session.transact(lambda: self._make(session, snapshot, choice))
+                return
+            except UnheldError as refused:
+                (copied,) = (c for c in self.new if c.source is refused.table)
+                self.new.remove(copied)
+                stop = Stop(copied.source.id, str(refused))
+                self.stopped[copied.qualified_name] = stop
 
-def compared(database: Database, tables: Mapping[str, Table], *, anew: bool) -> Change:
-    """Compare a replica with tables of its source, by their names here; anew: copy all."""
-    assert database.replica is not None
-    stopped = database.replica.stopped
-    with closing(database.engine.session()) as session:
-        known = replicas.sources(session)
-    here = {table.id: table for table in database.catalog}
-    change = Change({}, [], [], {})
-    for name, table in tables.items():
-        stop = stopped.get(name)
-        if stop is not None and stop.source_id == table.id and not anew:
-            change.stopped[name] = stop
-            continue
-        try:
-            copied = Copied(table, name, database.engine)
-        except UnheldError as error:
-            change.stopped[name] = Stop(table.id, f"{error} is not supported")
-            continue
-        mine = here.get(known.get(table.id, 0))
-        if anew or mine is None or mine.qualified_name != name:
-            change.new.append(copied)
-        else:
-            change.kept[table.id] = copied
-            copied.number = mine.id
-            del here[mine.id]
-    change.gone = [*here.values()]
-    return change
-
-
-def copy(
-    database: Database,
-    change: Change,
-    snapshot: SourceSnapshot,
-    history: str | None,
-    progress: Progress | None,
-) -> None:
-    """Make a change; then it keeps all tables, and the catalog has been read again."""
-    timeline = database.timeline
-    assert isinstance(timeline, ReplicaTimeline)
-    state, engine, sts = timeline.state, database.engine, snapshot.sts
-    made: dict[int, Copied] = {}
-
-    def fill() -> None:
-        made.clear()
-        for table in change.gone:
+    def _make(self, session: Session, snapshot: SourceSnapshot, choice: Choice) -> None:
+        engine, sts = self._engine, snapshot.sts
+        for table in self.gone.values():
             replicas.remove(engine, session, table)
-        for copied in change.new:
+        history = None if choice.history is None else History(sts, choice.history)
+        for copied in self.new:
             session.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(copied.schema)}")
             session.execute(copied.create())
             described = engine.describe(session, copied.schema, copied.name)
-            kept = None if history is None else History(sts, history)
-            table = engine.manage(session, replace(described, history=kept))
+            table = engine.manage(session, replace(described, history=history))
             with blaming(copied.source):
-                _fill(session, copied, snapshot, progress)
+                _fill(session, copied, snapshot, choice.progress)
             replicas.add(session, table, copied.source.id, sts)
-            made[table.id] = copied
-        position = state.durable if change.kept else sts
-        replicas.note(session, ready_at=sts, position=position)
-        replicas.note_stops(session, change.stopped)
+            copied.number, copied.since = table.id, sts
+        replicas.note(session, ready_at=sts)
+        if not self.kept:
+            replicas.note(session, position=sts)
+        replicas.note_stops(session, self.stopped)
 
-    with database.checkpointer.paused(PATIENCE), closing(engine.session()) as session:
-        # A table may have stopped since it was looked at.
-        names = {copied.qualified_name for copied in change.kept.values()}
-        change.stopped.update((n, s) for n, s in state.stopped.items() if n in names)
-        while True:
-            try:
-                session.transact(fill)
-                break
-            except RefusedError as refused:
-                (copied,) = (c for c in change.new if c.source is refused.table)
-                change.new.remove(copied)
-                stop = Stop(copied.source.id, str(refused))
-                change.stopped[copied.qualified_name] = stop
-        state.is_torn = True
-        database.catalog.reload(session, dict.fromkeys(made, sts))
-        for versions in database.catalog.all_versions():
-            if versions.table.id in made:
-                versions.folded_until = sts
-        state.stopped = change.stopped
-        if not change.kept:
-            state.durable = sts
-        if state.applied < state.ready_at:
-            # Else readers go on: what is newer than their snapshots is not for these.
-            state.ready_at = sts
-        state.is_torn = False
-    for number, copied in made.items():
-        copied.number = number
-        change.kept[copied.source.id] = copied
+
+def bring(
+    database: Database, choice: Choice, snapshot: SourceSnapshot, *, anew: bool
+) -> dict[int, Copied]:
+    """Give a replica the chosen tables of its source, and return them by the source's number.
+
+    With ``anew`` it keeps none that it has. The first copy is all that was asked for, or
+    nothing: NotSupportedError if it cannot have a table.
+    """
+    state, catalog, sts = database.replica, database.catalog, snapshot.sts
+    assert state is not None
+    chosen = choice.of(snapshot.tables, all_there=anew)
+    with (
+        database.checkpointer.paused(PATIENCE),
+        closing(database.engine.session()) as session,
+    ):
+        known = {} if anew else replicas.sources(session)
+        change = _Change(database, chosen, known, {} if anew else state.stopped)
+        if change.stopped and not state.applied:
+            named = "; ".join(f"{n}: {stop.why}" for n, stop in change.stopped.items())
+            raise errors.NotSupportedError(
+                f"{named}: leave such tables out by tables=, or change them"
+            )
+        if change.new or change.gone or change.stopped != state.stopped:
+            change.make(session, snapshot, choice)
+            state.is_torn = True
+            catalog.reload(session, {copied.number: sts for copied in change.new})
+            for versions in catalog.all_versions():
+                if versions.table.id in {copied.number for copied in change.new}:
+                    versions.folded_until = sts
+            state.stopped = change.stopped
+            if not change.kept:
+                state.durable = sts
+            if state.applied < state.ready_at:
+                # Else readers go on: what is newer than their snapshots is not for these.
+                state.ready_at = sts
+            state.is_torn = False
+    return {copied.source.id: copied for copied in (*change.kept, *change.new)}
 
 
 def _fill(

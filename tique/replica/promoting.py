@@ -26,7 +26,6 @@ from tique.database.database import acquire, release
 from tique.replica.source import Source
 from tique.timeline.recovery import TXIDS_PER_EPOCH
 from tique_backends.catalog import replicas
-from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from tique.database.database import Database
@@ -89,12 +88,14 @@ def _promoted(database: Database, url: str | None) -> Promoted:
             sqlstate="55000",
         )
     engine, position = database.engine, replica.durable
+    asked = lost = None
     with closing(engine.session()) as session:
-        tables = replicas.sources(session)
-        asked = None
-        with suppress(EngineError, errors.Error):
+        tables = replicas.sources(session).keys()
+        with suppress(errors.Error):
             asked = Source(url or replica.source, replica.slot, keep=_KEEP)
-        lost = None if asked is None else _lost(asked, position, tables)
+            asked.resume(position)
+            later = asked.poll().commits
+            lost = sum(not tables.isdisjoint(commit.writes) for commit in later)
 
         def make_ordinary() -> None:
             replicas.record(session, [(position, 0, time.time_ns() // 1000)])
@@ -110,23 +111,7 @@ def _promoted(database: Database, url: str | None) -> Promoted:
 
         session.transact(make_ordinary)
     if asked is not None:
-        with suppress(EngineError, errors.Error):
+        with suppress(errors.Error):
             asked.drop()
-        with suppress(EngineError, errors.Error):
-            asked.close()
+        asked.close()
     return Promoted(position, lost)
-
-
-def _lost(source: Source, position: int, tables: dict[int, int]) -> int | None:
-    """How many commits to the replica's tables the source has after a position."""
-    count, reached = 0, position
-    try:
-        source.resume(position)
-        newest = source.newest()
-        while reached < newest:
-            epoch = source.poll()
-            reached = epoch.sts
-            count += sum(not tables.keys().isdisjoint(c.writes) for c in epoch.commits)
-    except (EngineError, errors.Error):
-        return None
-    return count

@@ -9,10 +9,11 @@ its log that the replica needs.
 Argument
 --------
 *A change of definitions* is seen in the log. Then a state of the source is held that is newer, all
-commits up to it are published and not shown, the replica's tables are compared with the source's
-of that state, new ones are copied, and everything is shown at once (:meth:`Replication._redefine`). What
-was read beyond that state comes afterwards. Another change may be among it: then all of it is done again.
-At the start, and after the source was lost, it is taken for granted that there was one.
+commits up to it are read, the replica's tables are compared with the source's of that state, new ones are
+copied, and the commits are published: everything is shown at once (:meth:`Replication._redefined`). What
+is beyond that state comes with the next epoch. Another change may be among it: then all of it is done again.
+At the start, and after the source was lost, it is taken for granted that there was one. The first copy is
+the same, of a replica that has nothing, and so is a copy of all tables anew.
 
 *If the process dies* the replica is what its last fold or copy left, and the next replication goes on
 there. *If the source is lost* (a restart, a network) it is opened again, from what is published on; reads
@@ -29,18 +30,16 @@ import math
 import threading
 import time
 import uuid
-from contextlib import closing, contextmanager, suppress
-from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Self
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Self
 
 from tique import errors
 from tique._translation import translating
-from tique.checkpoint.replica import ReplicaCheckpointer
+from tique.checkpoint.replica import ReplicaCheckpointer, UnheldError
 from tique.database.database import acquire, release
 from tique.database.url import parse_url, shown_url
 from tique.history.retention import Retention
-from tique.replica.columns import Copied, UnheldError
-from tique.replica.copying import PATIENCE, Choice, compared, copy
+from tique.replica.copying import PATIENCE, Choice, bring
 from tique.replica.source import Epoch, LogLostError, Source
 from tique.timeline.replica import ReplicaTimeline
 from tique_backends import registry
@@ -48,15 +47,15 @@ from tique_backends.catalog import replicas
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from tique.database.database import Database
     from tique.database.url import DatabaseURL
-    from tique.replica.copying import Change, Progress
-    from tique.replica.source import Commit, SourceSnapshot
-    from tique.store.rows import Key
-    from tique_backends.records import Row
+    from tique.replica.columns import Copied
+    from tique.replica.copying import Progress
+    from tique.timeline.following import Published
+    from tique.timeline.replica import ReplicationStatus
 
 _NOTE_INTERVAL = 0.2
 """Seconds between two notes of a durable position in the source, at the least."""
@@ -68,34 +67,6 @@ _KNOWN = (errors.Error, EngineError)
 _LASTING = (errors.NotSupportedError, errors.InternalError, errors.InterfaceError)
 
 
-class ReplicationStatus(NamedTuple):
-    """How a replication stands.
-
-    ``state`` is ``"copying"``, ``"following"``, ``"stopped"`` or ``"failed"``, ``error`` that
-    with which it failed, or which keeps it from the source for the moment. The source's commits
-    up to ``applied`` are published, up to ``durable`` in storage, up to ``newest`` known of;
-    ``lag`` is the time in seconds since the source was asked for these. ``epochs`` with commits,
-    ``commits`` and ``rows`` are counted, and ``seconds`` of the steps ``ask``, ``publish``,
-    ``fold`` and ``copy``. ``stopped`` are the tables that are not replicated any more, and why;
-    ``notes`` say that all was copied anew, and why.
-    """
-
-    state: str
-    error: str | None
-    source: str
-    target: str
-    applied: int
-    durable: int
-    newest: int
-    lag: float
-    epochs: int
-    commits: int
-    rows: int
-    stopped: Mapping[str, str]
-    seconds: Mapping[str, float]
-    notes: Sequence[str] = ()
-
-
 class Replication:
     """A replication that runs until it is stopped; a context manager.
 
@@ -103,27 +74,18 @@ class Replication:
     """
 
     def __init__(
-        self,
-        database: Database,
-        choice: Choice,
-        source: str,
-        epoch: float,
-        keep: float,
-        progress: Progress | None,
+        self, database: Database, choice: Choice, source: str, epoch: float, keep: float
     ) -> None:
         timeline, checkpointer = database.timeline, database.checkpointer
         assert isinstance(timeline, ReplicaTimeline)
         assert isinstance(checkpointer, ReplicaCheckpointer)
         self._database, self._checkpointer = database, checkpointer
-        self._timeline, self._replica = timeline, timeline.state
-        self._url, self._keep = source, keep
-        self._choice, self._epoch, self._progress = choice, epoch, progress
+        self._timeline, self._state = timeline, timeline.state
+        self._choice, self._url = choice, source
+        self._epoch, self._keep = epoch, keep
         self._source: Source | None = None
         self._tables: dict[int, Copied] = {}
-        self._published = self._last = self._replica.applied
-        self._state, self._error = "following", ""
-        self._notes: list[str] = []
-        self._counts, self._seconds = self._replica.counts, self._replica.seconds
+        self._last = self._state.applied
         self._noted, self._noted_at = 0, -_ALIVE_INTERVAL
         self._stopping = threading.Event()
         self._ending = threading.Lock()
@@ -131,17 +93,17 @@ class Replication:
         self._thread = threading.Thread(
             target=self._run, name="tique-replication", daemon=True
         )
-        self._replica.claim()
+        self._state.claim()
 
     def start(self) -> None:
         """Copy what has to be copied, then follow in a thread."""
         try:
             self._begin()
         except BaseException:
-            if self._source is not None and not self._published:
-                with suppress(EngineError, errors.Error):
+            if self._source is not None and not self._state.applied:
+                with suppress(errors.Error):
                     self._source.drop()
-            self._leave()
+            self._leave("stopped")
             raise
         atexit.register(self.stop)
         self._thread.start()
@@ -154,46 +116,29 @@ class Replication:
             if self._has_left:
                 return
             atexit.unregister(self.stop)
+            state = self._state
             try:
-                if not self._replica.is_torn:
-                    self._checkpointer.checkpoint_now()
+                if not state.is_torn:
+                    self.fold()
                 if self._source is not None:
-                    self._source.note_durable(self._replica.durable)
-            except (EngineError, errors.Error) as error:
-                self._error = str(error)
-            if self._state != "failed":
-                self._state = "stopped"
-            self._leave()
+                    self._source.note_durable(state.durable)
+            except errors.Error as error:
+                state.error = str(error)
+            self._leave("stopped" if state.is_followed else state.phase)
 
     def status(self) -> ReplicationStatus:
         """How it stands."""
-        replica = self._replica.status()
-        return ReplicationStatus(
-            self._state,
-            self._error or None,
-            replica.source,
-            f"duckdb:///{self._database.url.path}",
-            replica.applied,
-            replica.durable,
-            replica.newest,
-            inf if replica.lag is None else replica.lag,
-            replica.epochs,
-            replica.commits,
-            replica.rows,
-            replica.stopped,
-            replica.seconds,
-            tuple(self._notes),
-        )
+        return self._state.status()
 
     def wait(self, cts: int, timeout: float) -> bool:
         """Wait so many seconds until a version of the source is published; whether it is."""
-        return self._replica.wait(cts, None, timeout)
+        return self._state.wait(cts, None, timeout)
 
     def fold(self) -> int:
         """Make durable what is published; return the position, which an old snapshot holds up."""
         with translating():
             self._checkpointer.checkpoint_now()
-        return self._replica.durable
+        return self._state.durable
 
     def __enter__(self) -> Self:
         """Enter a block at whose end the replication is stopped."""
@@ -208,45 +153,35 @@ class Replication:
         """Stop."""
         self.stop()
 
-    def _leave(self) -> None:
+    def _leave(self, phase: str) -> None:
         """Close both databases."""
         self._has_left = True
-        # What was published and not shown would be published again.
-        self._replica.is_torn |= self._published > self._replica.applied
         self._lose()
-        self._replica.let_go()
+        self._state.let_go(phase)
         release(self._database)
-
-    @contextmanager
-    def _timed(self, step: str) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._seconds[step] += time.perf_counter() - began
 
     # The thread
 
     def _run(self) -> None:
-        pause = _FIRST_PAUSE
+        pause, state = _FIRST_PAUSE, self._state
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
                 if self._source is None:
                     self._begin()
                 else:
-                    self._follow()
-                self._error, pause = "", _FIRST_PAUSE
+                    self._follow(self._source)
+                state.error, pause = None, _FIRST_PAUSE
                 self._stopping.wait(max(0.0, began + self._epoch - time.monotonic()))
             except Exception as error:
-                self._error = f"{type(error).__name__}: {error}"
+                state.error = f"{type(error).__name__}: {error}"
                 # Others may be of the moment: the source is lost, or was just changed.
-                lasts = isinstance(error, _LASTING) or not isinstance(error, _KNOWN)
-                if self._replica.is_torn or lasts:
-                    self._state = "failed"
-                    self._replica.let_go()
+                lasts = isinstance(error, _LASTING) or not isinstance(
+                    error, errors.Error
+                )
                 self._lose()
-                if self._state == "failed":
+                if state.is_torn or lasts:
+                    state.let_go("failed")
                     return
                 self._stopping.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -256,130 +191,83 @@ class Replication:
         source, self._source = self._source, None
         if source is not None:
             self._last = source.last
-            with suppress(EngineError, errors.Error):
-                source.close()
+            source.close()
 
     def _begin(self) -> None:
         """Open the source, and go on behind what is published."""
-        source = Source(self._url, self._replica.slot, keep=self._keep)
-        self._source = source
-        if self._published:
+        state = self._state
+        self._source = source = Source(self._url, state.slot, keep=self._keep)
+        has_all = state.applied > 0
+        if has_all:
             try:
-                source.resume(self._published, self._last)
+                source.resume(state.applied, self._last)
             except LogLostError as error:
-                self._notes.append(f"all tables were copied anew: {error}")
-                self._copy_all(source)
-        else:
-            self._copy_all(source)
+                state.notes.append(f"all tables were copied anew: {error}")
+                has_all = False
+        if not has_all:
+            self._publish(self._redefined(source, None))
         # The first epoch defines, whatever was changed meanwhile.
-        self._follow()
+        self._follow(source)
 
-    def _copy_all(self, source: Source) -> None:
-        asked = time.monotonic()
-        with source.snapshot() as snapshot:
-            source.resume(snapshot.sts)
-            self._choice.expect_possible(snapshot.tables)
-            change = self._compared(snapshot, anew=True)
-            if not self._published and change.stopped:
-                # The first copy is all that was asked for, or nothing.
-                named = "; ".join(f"{n}: {s.why}" for n, s in change.stopped.items())
-                raise errors.NotSupportedError(
-                    f"{named}: leave such tables out by tables=, or change them"
-                )
-            self._copy(change, snapshot)
-            self._tables = change.kept
-            self._show(snapshot.sts, asked)
+    def _follow(self, source: Source) -> None:
+        with self._state.timed("ask"):
+            epoch = source.poll()
+        self._state.newest = epoch.sts
+        if epoch.defines:
+            epoch = self._redefined(source, epoch)
+        self._publish(epoch)
+        self._checkpointer.notice()
+        self._note_durable(source)
 
-    def _compared(self, snapshot: SourceSnapshot, *, anew: bool = False) -> Change:
-        return compared(self._database, self._choice.of(snapshot.tables), anew=anew)
-
-    def _copy(self, change: Change, snapshot: SourceSnapshot) -> None:
-        self._state = "copying"
-        try:
-            with self._timed("copy"):
-                history = self._choice.history
-                copy(self._database, change, snapshot, history, self._progress)
-        finally:
-            self._state = "following"
-
-    def _follow(self) -> None:
-        assert self._source is not None
-        with self._timed("ask"):
-            epoch = self._source.poll()
-        if epoch.commits or epoch.defines:
-            self._counts["epochs"] += 1
-        self._apply(epoch)
-        self._database.checkpointer.notice()
-        self._note_durable()
-
-    def _note_durable(self) -> None:
+    def _note_durable(self, source: Source) -> None:
         """Tell the source what is durable, now and then, and that the replica lives."""
-        assert self._source is not None
-        durable, now = self._replica.durable, time.monotonic()
+        durable, now = self._state.durable, time.monotonic()
         has_moved = durable > self._noted
         wait = _NOTE_INTERVAL if has_moved else min(_ALIVE_INTERVAL, self._keep / 4)
         if now - self._noted_at >= wait:
-            self._source.note_durable(durable)
+            source.note_durable(durable)
             self._noted, self._noted_at = durable, now
 
-    def _apply(self, epoch: Epoch) -> None:
-        """Publish an epoch, and show it."""
-        while epoch.defines:
-            epoch = self._redefine(epoch)
-        self._publish(epoch.commits)
-        self._show(epoch.sts, epoch.asked)
+    def _redefined(self, source: Source, epoch: Epoch | None) -> Epoch:
+        """Give the replica the source's tables of a newer state; the epoch that ends with it.
 
-    def _show(self, sts: int, asked: float) -> None:
-        self._published = sts
-        self._timeline.step(sts, asked)
-
-    def _redefine(self, epoch: Epoch) -> Epoch:
-        """Bring the replica to a state of the source with its tables; what was read beyond."""
-        source = self._source
-        assert source is not None
+        Without an epoch all tables are copied.
+        """
+        state, asked = self._state, time.monotonic()
         with source.snapshot() as snapshot:
-            change = self._compared(snapshot)
-            last, commits, defines = epoch, list(epoch.commits), False
-            while last.sts < snapshot.sts:
-                last = source.poll()
-                commits += last.commits
-                defines |= last.defines
-            later = [commit for commit in commits if commit.cts > snapshot.sts]
-            self._tables = change.kept | self._tables
-            self._publish(commits[: len(commits) - len(later)])
-            if change.new or change.gone or change.stopped != self._replica.stopped:
-                self._copy(change, snapshot)
-            self._tables = change.kept
-            self._show(snapshot.sts, epoch.asked)
-        return last._replace(commits=later, defines=defines)
+            sts, is_anew = snapshot.sts, epoch is None
+            if epoch is None:
+                source.resume(sts)
+                epoch = Epoch(sts, asked, (), defines=True)
+            commits = [*epoch.commits, *source.poll(until=sts).commits]
+            state.phase = "copying"
+            try:
+                with state.timed("copy"):
+                    choice = self._choice
+                    self._tables = bring(self._database, choice, snapshot, anew=is_anew)
+            finally:
+                state.phase = "following"
+        return epoch._replace(sts=sts, commits=commits)
 
-    def _publish(self, commits: Sequence[Commit]) -> None:
-        """Bring commits to the index; no reader sees them yet."""
-        with self._timed("publish"):
-            self._timeline.publish(
-                [(c.cts, self._held(c), c.txid, c.time) for c in commits]
-            )
-            if commits:
-                self._published = commits[-1].cts
-                self._counts["commits"] += len(commits)
+    def _publish(self, epoch: Epoch) -> None:
+        with self._state.timed("publish"):
+            held = [self._held(commit) for commit in epoch.commits]
+            self._timeline.publish(held, epoch.sts, epoch.asked)
 
-    def _held(self, commit: Commit) -> dict[int, Sequence[tuple[Key, Row, bool]]]:
-        """The versions of a commit, by the replica's numbers; what it cannot hold stops its table."""
+    def _held(self, commit: Published) -> Published:
+        """A commit by the replica's numbers and values; what it cannot hold stops its table."""
         found = {}
         for number, writes in commit.writes.items():
             copied = self._tables.get(number)
-            if copied is None:
+            if copied is None or commit.cts <= copied.since:
                 continue
             try:
                 found[copied.number] = copied.writes(writes)
-                self._counts["rows"] += len(writes)
             except UnheldError as error:
                 del self._tables[number]
                 with self._checkpointer.paused(PATIENCE):
-                    versions = self._database.catalog.find_versions(copied.number)
-                    if versions is not None:
-                        self._checkpointer.stop_table(versions.table, str(error))
-        return found
+                    self._checkpointer.stop_table(copied.number, str(error))
+        return commit._replace(writes=found)
 
 
 def replicate(
@@ -434,10 +322,10 @@ def replicate(
     with translating():
         if history is not None:
             Retention.parse(history)
-        choice = Choice(tables, dict(schemas or {}), history)
+        choice = Choice(tables, dict(schemas or {}), history, progress)
         database = _opened(parse_url(target), shown_url(parse_url(source)))
         try:
-            found = Replication(database, choice, source, epoch, keep, progress)
+            found = Replication(database, choice, source, epoch, keep)
         except BaseException:
             release(database)
             raise

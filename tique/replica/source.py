@@ -12,7 +12,7 @@ of the source can read, and that each ignores, is not ignored here: LogLostError
 
 *Rows of bulk commits* are in cache tables only. Nothing is folded beyond the snapshot ``_held``,
 which is registered until the rows behind it are read: a poll takes its sts by another one, reads, and then
-they change places. So a source whose replicator does not poll folds nothing, and DDL that has to may fail
+they change places, if it has read all. So a source whose replicator does not poll folds nothing, and DDL that has to may fail
 there. Rows of before :meth:`Source.resume` may be gone: ``folded`` is read after
 them, and if it has reached the commit they do not count: LogLostError.
 
@@ -22,7 +22,7 @@ and the table is not among :meth:`Source.tables` at that poll: a replica that co
 epoch that ``defines``, before it publishes it, shows no table without its rows.
 
 *If the process dies*, its client and snapshots go with it, the slot keeps the log, and the next one
-resumes. *If the source is restarted*, or gives this process up, calls raise SourceLostError:
+resumes. *If the source is restarted*, or gives this process up, calls raise OperationalError:
 close this one, open another one, resume. The slot outlasts that; bulk commits are folded then.
 
 One thread at a time uses a Source.
@@ -33,14 +33,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from contextlib import ExitStack, closing, contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique import errors
 from tique._connect import connect
 from tique._translation import translating
 from tique.database.database import acquire, release
 from tique.store.rows import tuple_of
-from tique.timeline.following import Published
 from tique.timeline.recovery import TXIDS_PER_EPOCH
 from tique.timeline.shared import SharedTimeline
 from tique_backends.catalog import slots
@@ -48,48 +48,26 @@ from tique_backends.errors import EngineError
 from tique_backends.names import cache_name, column_list, storage_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow
 
+    from tique.connection.connection import Connection
     from tique.database.database import Database
     from tique.store.rows import Key
+    from tique.timeline.following import Published
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 _FURTHEST = 1_000_000
 """A replica behind by more commits is faster copied anew; they are in memory at once."""
 _BATCH_ROWS = 50_000
-_IN_USE = "55006"
 
 
 class LogLostError(errors.OperationalError):
-    """The commits behind the position are not all there: the replica is to be copied anew.
-
-    ``table_id`` is the source's table that misses something, if it is only one.
-    """
+    """The commits behind the position are not all there: the replica is to be copied anew."""
 
     sqlstate = "55000"
-    table_id: int | None = None
-
-
-class SourceLostError(errors.OperationalError):
-    """The source cannot be asked any more: open a new one, and resume."""
-
-    sqlstate = "08006"
-
-
-class Commit(NamedTuple):
-    """A commit's rows by the source's table id: key, row, whether it is deleted.
-
-    Columns that did not change are ``MISSING``; values are as the source's engine keeps them.
-    ``time`` is when it was polled, by this process's clock, in microseconds.
-    """
-
-    cts: int
-    writes: Mapping[int, Sequence[tuple[Key, Row, bool]]]
-    txid: int
-    time: int
 
 
 class Epoch(NamedTuple):
@@ -101,20 +79,8 @@ class Epoch(NamedTuple):
 
     sts: int
     asked: float
-    commits: Sequence[Commit]
+    commits: Sequence[Published]
     defines: bool
-
-
-@contextmanager
-def _asking() -> Iterator[None]:
-    """Ask the source; that it cannot be asked is a SourceLostError."""
-    try:
-        with translating():
-            yield
-    except errors.OperationalError as error:
-        if isinstance(error, LogLostError) or error.sqlstate == _IN_USE:
-            raise
-        raise SourceLostError(str(error), sqlstate=error.sqlstate) from error
 
 
 def _tables(database: Database, sts: int) -> Sequence[Table]:
@@ -129,32 +95,21 @@ def _tables(database: Database, sts: int) -> Sequence[Table]:
 
 
 class SourceSnapshot:
-    """A state of the source, of all commits up to ``sts``; a context manager.
+    """A state of the source, of all commits up to ``sts``, that a transaction holds.
 
-    A read-only transaction holds it; ``tables`` are the ordinary managed tables in it.
+    ``tables`` are the ordinary managed tables in it.
     """
 
-    def __init__(self, url: str, database: Database) -> None:
-        self._database = database
-        self._connection = connect(url, isolation_level="SNAPSHOT")
-        try:
-            self._connection.read_only = True
-            self._connection.execute("BEGIN")
-            for table in _tables(database, self._connection.version)[:1]:
-                # A transaction that has seen nothing gets a newer snapshot when it is long.
-                seeing = f"SELECT 1 FROM {storage_name(table)} LIMIT 1"
-                self._connection.execute(seeing).fetchall()
-            self.sts: int = self._connection.version
-            self.tables = _tables(database, self.sts)
-        except BaseException:
-            self._connection.close()
-            raise
+    def __init__(self, connection: Connection[Any], database: Database) -> None:
+        self._connection, self._database = connection, database
+        self.sts = connection.version
+        self.tables = _tables(database, self.sts)
 
     def rows(self, table: Table) -> Iterator[pyarrow.Table]:
         """All rows of a table, in batches, with its columns in their order."""
         import pyarrow
 
-        with _asking(), self._connection.cursor("replica") as cursor:
+        with self._connection.cursor("replica") as cursor:
             cursor.execute(f"SELECT {column_list(table)} FROM {storage_name(table)}")
             for batch in cursor.fetch_record_batch(_BATCH_ROWS):
                 yield pyarrow.Table.from_batches([batch])
@@ -162,16 +117,8 @@ class SourceSnapshot:
     def count(self, table: Table) -> int:
         """About how many rows a table has."""
         engine = self._database.engine
-        with _asking(), closing(engine.session()) as session:
+        with closing(engine.session()) as session:
             return engine.storage_rows(session, table)
-
-    def __enter__(self) -> Self:
-        """Enter a block at whose end the transaction ends."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """End the transaction."""
-        self._connection.close()
 
 
 class Source:
@@ -185,11 +132,11 @@ class Source:
 
     def __init__(self, url: str, name: str, *, keep: float) -> None:
         self._url, self._name, self._keep = url, name, keep
-        self._queue: deque[tuple[int, Published]] = deque()
+        self._queue: deque[Published] = deque()
         self._position, self._version = 0, -1
         self.last = 0
         """The last timestamp that was polled and not aborted, as :meth:`resume` takes it."""
-        with ExitStack() as stack, _asking():
+        with ExitStack() as stack, translating():
             self._database = acquire(url, {})
             stack.callback(release, self._database)
             timeline, self._engine = self._database.timeline, self._database.engine
@@ -227,7 +174,7 @@ class Source:
         ``last`` is :attr:`last` of the source before: timestamps between it and the position were
         aborted, and a server that was restarted may have handed them out again.
         """
-        with _asking():
+        with translating():
             newest = self.newest()
             if not max(self._durable, newest - _FURTHEST) <= position <= newest:
                 has = f"the source has the commits from {self._durable} to {newest}"
@@ -236,40 +183,56 @@ class Source:
             self._timeline.catch_up()
             self._follow(position, max(self._durable, last or position))
 
-    def poll(self) -> Epoch:
-        """Ask the source, and return what was committed since the last call."""
-        asked, now, commits = time.monotonic(), time.time_ns() // 1000, []
-        with _asking():
-            sts = self._timeline.refresh(self._spare)
+    def poll(self, until: float = inf) -> Epoch:
+        """Ask the source, and return what was committed since the last call.
+
+        With ``until``, the sts of a snapshot of the source, nothing of behind it; that the
+        next call returns.
+        """
+        asked, commits = time.monotonic(), []
+        with translating():
+            newest = self._timeline.refresh(self._spare)
             self._timeline.check()
-            version = self._database.catalog.version
-            while self._queue and self._queue[0][0] <= sts:
-                cts, published = self._queue.popleft()
-                self.last = max(self.last, cts)
-                if cts > self._position and (writes := self._writes(cts, published)):
-                    commits.append(Commit(cts, writes, published.txid, now))
-            self._held, self._spare = self._spare, self._held
-            self._database.sequencer.refresh(self._spare)
+            sts, version = int(min(newest, until)), self._database.catalog.version
+            while self._queue and self._queue[0].cts <= sts:
+                commit = self._queue.popleft()
+                self.last = max(self.last, commit.cts)
+                if commit.cts > self._position:
+                    commit = self._whole(commit)
+                    commits += [commit] if commit.writes else []
             self._expect_read()
-        defines = version != self._version
-        self._position, self._version = sts, version
+            defines = version != self._version
+            self._position = sts
+            if sts < until:
+                self._held, self._spare = self._spare, self._held
+                self._database.sequencer.refresh(self._spare)
+                self._version = version
         return Epoch(sts, asked, commits, defines)
 
-    def snapshot(self) -> SourceSnapshot:
-        """Hold a state of the source that has at least all that was polled."""
-        with _asking():
-            snapshot = SourceSnapshot(self._url, self._database)
+    @contextmanager
+    def snapshot(self) -> Iterator[SourceSnapshot]:
+        """Hold, in a block, a state of the source that has at least all that was polled."""
+        with (
+            translating(),
+            closing(connect(self._url, isolation_level="SNAPSHOT")) as connection,
+        ):
+            connection.read_only = True
+            connection.execute("BEGIN")
+            for table in _tables(self._database, connection.version)[:1]:
+                # A transaction that has seen nothing gets a newer snapshot when it is long.
+                seeing = f"SELECT 1 FROM {storage_name(table)} LIMIT 1"
+                connection.execute(seeing).fetchall()
             # Otherwise it may be one of a database that was opened anew.
             self._timeline.check()
-            return snapshot
+            yield SourceSnapshot(connection, self._database)
 
     def note_durable(self, position: int) -> None:
         """Note that the replica lives, and needs the log behind this position only."""
         self._durable = max(self._durable, position)
         note = self._session, self._name, self._holder, self._durable
-        with _asking():
+        with translating():
             if not slots.move(*note, self._expires()):
-                raise SourceLostError(
+                raise errors.OperationalError(
                     f"the slot {self._name!r} was given up, after {self._keep:g} s without "
                     "a word, or was taken by another process",
                     sqlstate="55000",
@@ -277,7 +240,7 @@ class Source:
 
     def newest(self) -> int:
         """The source's sts now."""
-        with _asking():
+        with translating():
             return self._timeline.position().sts
 
     def close(self) -> None:
@@ -287,7 +250,7 @@ class Source:
 
     def drop(self) -> None:
         """Drop the slot: no replica resumes by it."""
-        with _asking():
+        with translating():
             slots.release(self._session, self._name, self._holder, drops=True)
 
     def _expires(self) -> int:
@@ -303,13 +266,12 @@ class Source:
         follower.forget(self._queue)
         self._queue.clear()
         earlier = follower.listen(self._queue, min(last, position))
-        if earlier and earlier[0][0] <= position:
+        if earlier and earlier[0].cts <= position:
             raise _lost(
-                earlier[0][0], None, "its timestamp was an aborted one's before"
+                earlier[0].cts, None, "its timestamp was an aborted one's before"
             )
         # Folds do not wait for these: their rows are read at once.
-        whole = [(c, Published(self._writes(c, p), {}, p.txid)) for c, p in earlier]
-        self._queue.extendleft(reversed(whole))
+        self._queue.extendleft([self._whole(commit) for commit in reversed(earlier)])
         self._position, self._version, self.last = position, -1, last
         self._expect_read()
 
@@ -318,14 +280,14 @@ class Source:
             if part.cts > self._position:
                 raise _lost(part.cts, part.table_id, part.reason)
 
-    def _writes(
-        self, cts: int, published: Published
-    ) -> Mapping[int, Sequence[tuple[Key, Row, bool]]]:
-        """The rows that a commit wrote, those of bulk writes too."""
+    def _whole(self, commit: Published) -> Published:
+        """A commit with the rows of its bulk writes, too."""
+        if not commit.bulk:
+            return commit
         bulk = {
-            n: self._bulk_rows(n, cts) for n, rows in published.bulk.items() if rows
+            n: self._bulk_rows(n, commit.cts) for n, rows in commit.bulk.items() if rows
         }
-        return {**published.writes, **bulk} if bulk else published.writes
+        return commit._replace(writes={**commit.writes, **bulk}, bulk={})
 
     def _bulk_rows(self, number: int, cts: int) -> Sequence[tuple[Key, Row, bool]]:
         """A bulk commit's rows of a table; none if that is gone."""
@@ -350,9 +312,7 @@ class Source:
 
 def _lost(cts: int, number: int | None, reason: str) -> LogLostError:
     which = "" if number is None else f" to table number {number}"
-    error = LogLostError(
+    return LogLostError(
         f"the log does not tell what commit {cts} wrote{which} ({reason}): the replica is "
         "to be copied anew"
     )
-    error.table_id = number
-    return error

@@ -247,6 +247,15 @@ class ManagedCatalog:
         """The recent versions of a table, if it is managed."""
         return self._versions.get(table_id)
 
+    def lacking(
+        self, cts: int, written: Mapping[int, _Found]
+    ) -> Iterator[tuple[TableVersions, _Found]]:
+        """The tables here that a commit wrote to and storage has not that of, with what."""
+        for number, found in written.items():
+            versions = self.find_versions(number)
+            if versions is not None and found and cts > versions.folded_until:
+                yield versions, found
+
     def all_versions(self) -> list[TableVersions]:
         """Every table's recent versions."""
         return list(self._versions.values())

@@ -46,7 +46,7 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique.store.rows import key_of, tuple_of
 from tique_backends.concurrency.undisturbed import undisturbed
@@ -65,20 +65,23 @@ if TYPE_CHECKING:
     from tique_backends.sharing import SharedSequencer, SharedSnapshot
     from tique_udfs import Sequencer
 
+Writes: TypeAlias = "Mapping[int, Sequence[tuple[Key, Row, bool]]]"
 
 _PATIENCE = 60.0
 """Seconds that an interrupted thread goes on publishing, which asks no server."""
 
 
 class Published(NamedTuple):
-    """A commit in the form in which the index takes it, by table id."""
+    """A commit in the form in which the index takes it, by table id.
 
-    writes: Mapping[int, Sequence[tuple[Key, Row, bool]]]
+    ``writes`` are keys, rows, and whether they are tombstones; columns that did not change are
+    ``MISSING``, and values are as the engine keeps them. ``bulk`` are numbers of rows.
+    """
+
+    cts: int
+    txid: int
+    writes: Writes
     bulk: Mapping[int, int]
-    txid: int = 0
-
-
-_NOTHING = Published({}, {})
 
 
 class Follower:
@@ -109,19 +112,20 @@ class Follower:
         self._shared = shared
         self._lock = threading.Lock()
         self._own: dict[int, Published] = {}
-        self._heard: list[deque[tuple[int, Published]]] = []
+        self._heard: list[deque[Published]] = []
         self._is_torn = False
 
     def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
         """Note one of this process's own commits, finished or about to be."""
         own = Published(
+            ticket.cts,
+            ticket.transaction.txid,
             {
                 writes.table.id: [(k, w.row, w.deleted) for k, w in writes.buffered()]
                 for writes in ticket.writes
                 if not writes.is_staged
             },
             dict(staged),
-            ticket.transaction.txid,
         )
         with self._lock:
             # It may have been read from the log already.
@@ -130,7 +134,7 @@ class Follower:
 
     def expect_nothing(self, cts: int) -> None:
         """Note a timestamp of this process's own that is about to be aborted."""
-        self._own[cts] = _NOTHING
+        self._own[cts] = Published(cts, 0, {}, {})
 
     def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
         """Whether one of this process's own commits that are not followed wrote a row.
@@ -174,15 +178,13 @@ class Follower:
         entries = self._shared.logged(self._shared.replicated()[1])
         for cts, commit in self._others(snapshot, entries).items():
             if cts <= snapshot.sts:
-                self._publish(cts, self._read(commit))
+                self._publish(self._read(commit))
             elif commit.defines:
                 ahead = cts
         self._sequencer.recover(sts=snapshot.sts, txid=epoch_start)
         return ahead
 
-    def listen(
-        self, heard: deque[tuple[int, Published]], after: int
-    ) -> list[tuple[int, Published]]:
+    def listen(self, heard: deque[Published], after: int) -> list[Published]:
         """Put each commit there from now on; return those followed before, behind ``after``."""
         with self._lock:
             self._heard.append(heard)
@@ -191,9 +193,9 @@ class Follower:
         snapshot = self._shared.snapshot(followed)
         others = self._others(snapshot, self._shared.logged(after))
         stamps = [cts for cts in others if after < cts <= followed]
-        return [(cts, self._read(others[cts])) for cts in stamps]
+        return [self._read(others[cts]) for cts in stamps]
 
-    def forget(self, heard: deque[tuple[int, Published]]) -> None:
+    def forget(self, heard: deque[Published]) -> None:
         """Put no further commit there."""
         with self._lock:
             self._heard = [each for each in self._heard if each is not heard]
@@ -234,9 +236,9 @@ class Follower:
                 for cts in stamps:
                     own = self._own.pop(cts, None)
                     if cts in logged:
-                        self._publish(cts, self._read(logged[cts]))
+                        self._publish(self._read(logged[cts]))
                     elif own is not None and cts not in snapshot.fences:
-                        self._publish(cts, own)
+                        self._publish(own)
                     sequencer.finish(sequencer.next_cts())
                 self._is_torn = False
 
@@ -265,17 +267,13 @@ class Follower:
             if number in tables:
                 key = tuple_of(tables[number].primary_key)
                 writes[number] = [(key(row), row, deleted) for row, deleted in rows]
-        return Published(writes, commit.bulk, commit.txid)
+        return Published(commit.cts, commit.txid, writes, commit.bulk)
 
-    def _publish(self, cts: int, commit: Published) -> None:
-        catalog = self._catalog
-        for number, writes in commit.writes.items():
-            versions = catalog.find_versions(number)
-            if versions is not None and writes and cts > versions.folded_until:
-                versions.publish(cts, writes)
-        for number, rows in commit.bulk.items():
-            versions = catalog.find_versions(number)
-            if versions is not None and rows and cts > versions.folded_until:
-                versions.publish_bulk(cts, rows, rows)
+    def _publish(self, commit: Published) -> None:
+        cts, lacking = commit.cts, self._catalog.lacking
+        for versions, writes in lacking(cts, commit.writes):
+            versions.publish(cts, writes)
+        for versions, rows in lacking(cts, commit.bulk):
+            versions.publish_bulk(cts, rows, rows)
         for heard in self._heard:
-            heard.append((cts, commit))
+            heard.append(commit)

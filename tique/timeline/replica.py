@@ -26,7 +26,8 @@ has reached that state (``ready_at``) no reader begins.
 Then the database is not followed until it was opened anew; readers go on with the state before.
 
 *Commit records* reach the engine with the folds, and before a transaction is handed to it: so
-the past by time and the feed know every commit that they can see.
+the past by time and the feed know every commit that they can see. They are kept until the position
+has passed them, and those that the engine has are not added again: it does no harm if its answer is lost.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
-from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -49,11 +49,12 @@ from tique_backends.catalog import replicas
 from tique_backends.names import cache_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
+    from tique.timeline.following import Published
     from tique.timeline.ids import TransactionIds
     from tique_backends.catalog.replicas import ReplicaRecord, Stop
     from tique_backends.engine import Engine
@@ -62,28 +63,35 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 
-Writes: TypeAlias = "Mapping[int, Sequence[tuple[Key, Row, bool]]]"
-"""Keys, rows, and whether they are tombstones, by the number of their table."""
+_FOLLOWED = ("following", "copying")
 
 
-class ReplicaStatus(NamedTuple):
-    """How far a replica is; see :class:`tique.ReplicationStatus`.
+class ReplicationStatus(NamedTuple):
+    """How a replica stands.
 
-    ``lag`` is None before the first epoch. ``epochs``, ``commits``, ``rows`` and ``seconds``
-    are those of this process.
+    ``state`` is ``"copying"``, ``"following"``, ``"stopped"`` or ``"failed"``, ``error`` that
+    with which it failed, or which keeps it from the source for the moment. The source's commits
+    up to ``applied`` are published, up to ``durable`` in storage, up to ``newest`` known of;
+    ``lag`` is the time in seconds since the source was asked for these, None before the first
+    epoch. ``epochs`` with commits, ``commits`` and ``rows`` are counted, and ``seconds`` of the
+    steps ``ask``, ``publish``, ``fold`` and ``copy``, all in this process. ``stopped`` are the
+    tables that are not replicated any more, and why; ``notes`` say that all was copied anew,
+    and why.
     """
 
+    state: str
+    error: str | None
     source: str
     applied: int
     durable: int
     newest: int
     lag: float | None
-    state: str
-    stopped: dict[str, str]
     epochs: int
     commits: int
     rows: int
-    seconds: dict[str, float]
+    stopped: Mapping[str, str]
+    seconds: Mapping[str, float]
+    notes: Sequence[str]
 
 
 class ReplicaState:
@@ -93,29 +101,39 @@ class ReplicaState:
     ----------
     source, slot : str
         The URL of the source, without its password, and the name of the replica's slot there.
-    applied, durable : int
-        The source's commits up to here are published, and are in storage.
+    applied, durable, newest : int
+        The source's commits up to here are published, are in storage, are known of.
     ready_at : int
         Readers begin when this is applied.
     asked : float
         By the monotonic clock: every commit that was acknowledged then is published.
     stopped : Mapping of str to Stop
         The tables that are not replicated any more.
-    is_followed, is_torn : bool
-        Whether a replication runs in this process, and whether one was cut short.
+    is_torn : bool
+        Whether publishing was cut short.
+    phase, error, notes
+        As :class:`ReplicationStatus` has them.
     counts, seconds : dict
         How many epochs, commits and rows were published; how long each step has taken.
     """
 
     def __init__(self, record: ReplicaRecord) -> None:
         self.source, self.slot = record.source, record.slot
-        self.applied = self.durable = record.position
+        self.applied = self.durable = self.newest = record.position
         self.ready_at, self.asked = record.ready_at, -inf
         self.stopped: Mapping[str, Stop] = record.stopped
-        self.is_followed = self.is_torn = False
+        self.is_torn = False
+        self.phase = "stopped"
+        self.error: str | None = None
+        self.notes: list[str] = []
         self.counts = dict.fromkeys(("epochs", "commits", "rows"), 0)
         self.seconds = dict.fromkeys(("ask", "publish", "fold", "copy"), 0.0)
         self._changed = threading.Condition()
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a replication runs in this process."""
+        return self.phase in _FOLLOWED
 
     def claim(self) -> None:
         """Begin to follow; OperationalError (55006) if there is a replication, or was torn."""
@@ -126,19 +144,29 @@ class ReplicaState:
                     "failed: stop it, and close all connections to the replica",
                     sqlstate="55006",
                 )
-            self.is_followed = True
+            self.phase = "following"
 
-    def let_go(self) -> None:
+    def let_go(self, phase: str) -> None:
         """Follow no longer; those that wait are told."""
         with self._changed:
-            self.is_followed = False
+            self.phase = phase
             self._changed.notify_all()
 
     def note(self, applied: int, asked: float) -> None:
         """Note that an epoch is published."""
         with self._changed:
             self.applied, self.asked = applied, asked
+            self.newest = max(applied, self.newest)
             self._changed.notify_all()
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Count the time of a block as that of a step."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] += time.perf_counter() - began
 
     def wait(self, cts: int | None, asked: float | None, timeout: float) -> bool:
         """Wait until ``cts`` is published, by an epoch asked for at ``asked`` or later.
@@ -153,16 +181,20 @@ class ReplicaState:
             self._changed.wait_for(lambda: is_there() or not self.is_followed, timeout)
             return is_there()
 
-    def status(self) -> ReplicaStatus:
+    def status(self) -> ReplicationStatus:
         """How far it is."""
-        lag = None if self.asked == -inf else time.monotonic() - self.asked
-        stopped = {name: stop.why for name, stop in self.stopped.items()}
-        applied, durable = self.applied, self.durable
-        state = "following" if self.is_followed else "stopped"
-        return ReplicaStatus(
-            *(self.source, applied, durable, applied, lag, state, stopped),
-            *(self.counts["epochs"], self.counts["commits"], self.counts["rows"]),
-            dict(self.seconds),
+        return ReplicationStatus(
+            state=self.phase,
+            error=self.error,
+            source=self.source,
+            applied=self.applied,
+            durable=self.durable,
+            newest=self.newest,
+            lag=None if self.asked == -inf else time.monotonic() - self.asked,
+            **self.counts,
+            stopped={name: stop.why for name, stop in self.stopped.items()},
+            seconds=dict(self.seconds),
+            notes=(*self.notes,),
         )
 
 
@@ -185,7 +217,8 @@ class ReplicaTimeline(Timeline):
         super().__init__(engine, catalog, sequencer, ids)
         self.state = ReplicaState(record)
         self._records: deque[tuple[int, int, int]] = deque()
-        self._recording = threading.Lock()
+        self.recording = threading.RLock()
+        """Held from when commit records go to the engine until they are there, once."""
 
     @override
     def open(self, session: Session) -> Restored:
@@ -225,44 +258,32 @@ class ReplicaTimeline(Timeline):
             sqlstate="25006",
         )
 
-    def publish(self, commits: Iterable[tuple[int, Writes, int, int]]) -> None:
-        """Add commits (cts, writes by the replica's table, txid, time) to the index.
+    def publish(self, commits: Sequence[Published], sts: int, asked: float) -> None:
+        """Publish an epoch: all commits up to ``sts`` that are newer than the last one's.
 
-        No reader sees them before :meth:`step`. They are newer than all that were published.
+        Their tables are the replica's. What they wrote to a table is passed over if the table is a copy
+        that has it. ``asked`` is for :attr:`ReplicaState.asked`.
         """
-        self.state.is_torn = True
-        for cts, writes, txid, at in commits:
-            for number, rows in writes.items():
-                versions = self._catalog.find_versions(number)
-                if versions is not None and rows and cts > versions.folded_until:
-                    versions.publish(cts, _filled(versions, rows))
-            self._records.append((cts, txid, at))
-        self.state.is_torn = False
-
-    def step(self, sts: int, asked: float) -> None:
-        """Show everything up to ``sts``, which is published, or in copies, to readers."""
-        sequencer = self._sequencer
+        state, sequencer, now = self.state, self._sequencer, self.moment
+        state.is_torn = True
+        for cts, txid, writes, _ in commits:
+            for versions, rows in self._catalog.lacking(cts, writes):
+                versions.publish(cts, _filled(versions, rows))
+                state.counts["rows"] += len(rows)
+            self._records.append((cts, txid, now))
         while sequencer.sts() < sts:
             sequencer.finish(sequencer.next_cts())
-        self.state.note(sts, asked)
+        state.is_torn = False
+        state.counts["commits"] += len(commits)
+        state.counts["epochs"] += bool(commits)
+        state.note(sts, asked)
 
     @override
     def record_commits(self, session: Session) -> None:
-        with self.recording(session):
-            pass
-
-    @contextmanager
-    def recording(self, session: Session) -> Iterator[None]:
-        """Bring commit records to the engine; they are there when the block ends well.
-
-        Should it end otherwise and they be there all the same, they are not added again.
-        """
-        with self._recording:
-            count = len(self._records)
-            replicas.record(session, list(islice(self._records, count)))
-            yield
-            for _ in range(count):
+        with self.recording:
+            while self._records and self._records[0][0] <= self.state.durable:
                 self._records.popleft()
+            replicas.record(session, [*self._records])
 
 
 def _filled(

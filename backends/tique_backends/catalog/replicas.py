@@ -31,8 +31,6 @@ _SCHEMA = (
     "position BIGINT NOT NULL, ready_at BIGINT NOT NULL, stopped TEXT NOT NULL)",
     "CREATE TABLE tique.replicated (id BIGINT NOT NULL, source_id BIGINT NOT NULL)",
 )
-_RECORDS = 1000
-"""So many commit records are one statement."""
 
 
 class Stop(NamedTuple):
@@ -109,10 +107,9 @@ def remove(engine: Engine, session: Session, table: Table) -> None:
 
 def record(session: Session, commits: Sequence[tuple[int, int, int]]) -> None:
     """Record commits (cts, txid, time), in their order; those that are recorded stay so."""
-    for first in range(0, len(commits), _RECORDS):
-        rows = ", ".join(map(str, commits[first : first + _RECORDS]))
-        session.execute(
-            "INSERT INTO tique.outcomes SELECT cts, txid, committed_at "
-            f"FROM (VALUES {rows}) AS _c(cts, txid, committed_at) "
-            "WHERE cts > (SELECT coalesce(max(cts), 0) FROM tique.outcomes)"
-        )
+    session.execute(
+        "INSERT INTO tique.outcomes SELECT c[1], c[2], c[3] "
+        "FROM (SELECT unnest(from_json($1, '[[\"BIGINT\"]]')) AS c) AS _c "
+        "WHERE c[1] > (SELECT coalesce(max(cts), 0) FROM tique.outcomes)",
+        [json.dumps(commits)],
+    )
