@@ -21,7 +21,7 @@ from tique.database.database import find_open
 from tique.database.url import shown_url
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.plans.plan import Select
-from tique_rewriter.replica import Refusal, parameter_type, translate
+from tique_rewriter.replica import Refusal, family, parameter_type, translate
 from tique_rewriter.text.placeholders import number_placeholders
 
 if TYPE_CHECKING:
@@ -34,17 +34,12 @@ if TYPE_CHECKING:
     from tique_backends.records import ResultColumn
     from tique_backends.session import Session
     from tique_rewriter.plans.plan import Plan
+    from tique_rewriter.replica.types import Type
     from tique_rewriter.schema import Table
     from tique_rewriter.scope.catalog import Catalog
 
 _SLICE = 0.05
 _MOST_ROUTES = 1000
-_SAME = {
-    "varchar": "text",
-    "character": "bpchar",
-    "time without time zone": "time",
-    "timestamp with time zone": "timestamptz",
-}
 
 
 class Route(NamedTuple):
@@ -164,15 +159,15 @@ class Router:
     ) -> Route:
         """What the replica runs in place of a query, for parameters as these; Refusal if nothing.
 
-        The source's session is asked, once, for the names and types of its results: its tables have
-        the same names, and no row is asked for.
+        The source's session is asked, once, whether it takes it, and for the names and types of its
+        results: its tables have the same names, and no row is asked for.
         """
         types = None if values is None else tuple(map(parameter_type, values))
         key = text, catalog.version, types
         found = self._routes.get(key)
         if found is None:
             try:
-                found = self._translate(text, values, types, catalog, session)
+                found = self._translate(text, types, values or (), catalog, session)
             except Refusal as refusal:
                 found = str(refusal)
             if len(self._routes) >= _MOST_ROUTES:
@@ -185,32 +180,24 @@ class Router:
     def _translate(
         self,
         text: str,
-        values: Sequence[Any] | None,
-        types: Sequence[str | None] | None,
+        types: Sequence[Type | None] | None,
+        values: Sequence[Any],
         catalog: Catalog,
         session: Session,
     ) -> Route:
-        engine, style = self._source.engine.capabilities, self._style
-        is_c, lexicon = engine.sorts_by_bytes, rules_of(engine.dialect).lexicon
-        made = translate(
-            text, types, catalog.find, collation_is_c=is_c, paramstyle=style
-        )
-        lexed = number_placeholders(text, style, types is not None, lexicon=lexicon)
+        engine, given = self._source.engine.capabilities, types is not None
+        lexicon = rules_of(engine.dialect).lexicon
+        lexed = number_placeholders(text, self._style, given, lexicon=lexicon)
+        is_c = engine.sorts_by_bytes
+        made = translate(lexed, types or (), catalog.find, collation_is_c=is_c)
         body = lexed.text.rstrip("; \t\r\n")
         query = f"SELECT * FROM ({body}\n) AS _tique LIMIT 0"
-        result = session.execute(query, values or ())
+        result = session.execute(query, values)
         result.close()
-        expected = [_kind(name) for _, name in made.columns]
-        found = [_kind(column.type) for column in result.columns]
-        if found != expected:
+        found = tuple(family(column.type) for column in result.columns)
+        if found != made.types:
             raise Refusal(f"its results are {', '.join(found)}, not as translated")
         return Route(made.sql, made.tables, result.columns)
-
-
-def _kind(type_name: str) -> str:
-    """A type by one of its names, without its length."""
-    kind = type_name.partition("(")[0].lower()
-    return _SAME.get(kind, kind)
 
 
 def expect_plain(plan: Plan) -> None:
