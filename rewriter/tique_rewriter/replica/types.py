@@ -193,7 +193,8 @@ def as_numeric(value: Value) -> Value:
         return number(value.literal)
     if value.type.name == "numeric":
         return value
-    return value.to(numeric(INTEGERS.get(value.type.name, 1), 0))
+    digits = len(value.literal or "") or INTEGERS.get(value.type.name, 1)
+    return value.to(numeric(digits, 0))
 
 
 def as_text(value: Value) -> Value:
