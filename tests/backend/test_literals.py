@@ -64,15 +64,20 @@ def test_a_column_of_values(run, kind):
     assert [repr(v) for (v,) in rows] == [repr(v) for v in VALUES[kind]]
 
 
+@pytest.fixture(scope="module")
+def duckdb_connection():
+    with duckdb.connect() as connection:
+        yield connection
+
+
 @settings(max_examples=300)
 @given(
     st.lists(st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]))))
 )
-def test_any_text(values):
-    with duckdb.connect() as connection:
-        text = listed(values, "VARCHAR")
-        rows = connection.execute(f"SELECT unnest({text})").fetchall()
-        assert [v for (v,) in rows] == values
-        for value in values[:3]:
-            sql = f"SELECT CAST({literal(value)} AS VARCHAR)"
-            assert connection.execute(sql).fetchall() == [(value,)]
+def test_any_text(duckdb_connection, values):
+    text = listed(values, "VARCHAR")
+    rows = duckdb_connection.execute(f"SELECT unnest({text})").fetchall()
+    assert [v for (v,) in rows] == values
+    for value in values[:3]:
+        sql = f"SELECT CAST({literal(value)} AS VARCHAR)"
+        assert duckdb_connection.execute(sql).fetchall() == [(value,)]

@@ -74,6 +74,7 @@ connection.commit()
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_without_close_leaves_one_file(tmp_path):
     """The statement's connection does not keep DuckDB from its last checkpoint."""
     path = tmp_path / "shop.duckdb"

@@ -107,6 +107,7 @@ def test_an_error_among_the_rows_is_the_results_own(session):
         assert session.execute("SELECT 1").fetch_all() == [(1,)]
 
 
+@pytest.mark.slow
 def test_an_interruption_between_statements(session):
     """P6: it has one form, also where rows are given a name for a statement."""
     ended = threading.Event()

@@ -35,6 +35,7 @@ def compare(tmp_path, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_compare_prints_json(tmp_path):
     result = compare(tmp_path, "--clients", "1,2", "--json")
     assert result.exit_code == 0, result.output
@@ -267,6 +268,7 @@ def test_percentiles_and_spreads():
     assert spread([3, 1, 2]).shown() == "2.0 (1.0–3.0)"  # noqa: RUF001
 
 
+@pytest.mark.long_only
 def test_endure_shows_slices_beside_open_snapshots(tmp_path):
     result = invoke(
         tmp_path,
@@ -289,6 +291,7 @@ def test_endure_shows_slices_beside_open_snapshots(tmp_path):
     assert all(len(each["first"]) == len(each["last"]) == 2 for each in report["ages"])
 
 
+@pytest.mark.slow
 def test_ablation_switches_each_part_off(tmp_path):
     lengths = ["--seconds", "0.5", "--warmup", "0.2", "--rounds", "1"]
     result = invoke(

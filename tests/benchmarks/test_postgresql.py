@@ -72,6 +72,7 @@ def servers(monkeypatch):
         yield path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_compare(tmp_path, servers, processes):
     result = compare(tmp_path, "--processes", processes)
@@ -85,6 +86,7 @@ def test_compare(tmp_path, servers, processes):
     assert list(servers.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_distance_is_paid_once_per_round_trip(loaded_file):
     target = PostgreSQLTarget()
     target.distance = 20.0
@@ -106,6 +108,7 @@ def test_embedded_engines_have_no_distance(tmp_path):
     assert "duckdb cannot be further away" in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["postgresql", "postgresql+tique"])
 def test_clients_of_read_committed_lock_what_they_write(tmp_path, target):
     """Eight clients on one warehouse: without the locks an order's number comes twice."""
@@ -185,6 +188,7 @@ def test_compacting_leaves_no_transaction(target, connection):
     assert not connection._in_transaction()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bare_postgresql")
 def test_endure_tells_sizes(tmp_path):
     """And the command brings the extension along: it need not be installed before."""

@@ -331,6 +331,7 @@ def test_an_anomaly_fails_a_serializable_run_only(tmp_path, monkeypatch):
         run(tmp_path, "protocols", *options, "--level", "serializable")
 
 
+@pytest.mark.long_only
 @pytest.mark.postgresql
 def test_levels_side_by_side(tmp_path):
     """TPC-C at two levels in turns, natively too: what SERIALIZABLE costs is told."""
@@ -365,6 +366,7 @@ def test_levels_side_by_side(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target",
     [
@@ -390,6 +392,7 @@ def test_write_skew_happens_at_snapshot_alone(tmp_path, target):
     assert anomalies == {"READ COMMITTED": 0, "SERIALIZABLE": 0}
 
 
+@pytest.mark.long_only
 @pytest.mark.postgresql
 @pytest.mark.parametrize("target", ["postgresql", "postgresql+tique"])
 def test_ycsb_on_postgresql(tmp_path, target):

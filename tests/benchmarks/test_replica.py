@@ -13,6 +13,7 @@ from benchmarks.cli import main
 pytestmark = [pytest.mark.one_duckdb, pytest.mark.postgresql]
 
 
+@pytest.mark.long_only
 @pytest.mark.parametrize("part", ["queries", "beside", "rate", "writers"])
 def test_parts(part, tmp_path):
     words = ["--warehouses", "2", "--customers", "30", "--items", "100"]
@@ -54,6 +55,7 @@ def test_parts(part, tmp_path):
         assert all(lag["low"] > 0 for lag in lags.values())
 
 
+@pytest.mark.slow
 def test_tables(tmp_path):
     words = ["--warehouses", "1", "--customers", "30", "--items", "100"]
     words += ["--repetitions", "1", "--work-directory", str(tmp_path)]

@@ -102,6 +102,7 @@ def test_a_difference(run, url, changed):
     assert back == "update  id=1  price=2.50 → 3.00  data=6162\n"
 
 
+@pytest.mark.slow
 def test_restoring(run, url, changed):
     as_of = ("restore", url, "t", "--as-of", changed + 1)
     assert run(*as_of, "--dry-run") == "Would change 2 rows of t\n"
@@ -140,6 +141,7 @@ def test_errors_are_one_line(run, url, changed):
         assert text.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(
     ["postgresql", "monetdb"], reason="a DuckDB file belongs to one process"
 )

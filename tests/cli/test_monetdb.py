@@ -38,6 +38,7 @@ def start(tmp_path):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_it_prints_its_url_and_runs_until_it_is_stopped(start):
     process = start("server")
     url = process.stdout.readline().strip()

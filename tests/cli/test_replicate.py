@@ -93,6 +93,7 @@ def wait_for_slot(run, source, target):
     raise AssertionError(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_what_was_committed_is_in_the_file_when_it_was_stopped(
     source, target, file, end
@@ -108,6 +109,7 @@ def test_what_was_committed_is_in_the_file_when_it_was_stopped(
     assert stored(file, "SELECT count(*) FROM public.log") == (20,)
 
 
+@pytest.mark.long_only
 def test_killed_and_started_again(source, target, file):
     """P5: nothing twice, nothing left out."""
     with replicating(source, target, end=signal.SIGKILL, code=-signal.SIGKILL):
@@ -123,6 +125,7 @@ def test_killed_and_started_again(source, target, file):
     )
 
 
+@pytest.mark.slow
 def test_the_status_while_it_runs_and_when_it_has_stopped(run, source, target):
     with replicating(source, target):
         write(source, 501, 505)
@@ -140,6 +143,7 @@ def test_the_status_while_it_runs_and_when_it_has_stopped(run, source, target):
     assert "secret" not in status
 
 
+@pytest.mark.slow
 def test_promoting(run, source, target):
     """What the source has committed since is counted; then the file can be written."""
     with replicating(source, target):
@@ -156,6 +160,7 @@ def test_promoting(run, source, target):
     assert "is no replica" in run("replicate", source, target, "--status", code=1)
 
 
+@pytest.mark.slow
 def test_some_tables_in_another_schema(source, target, file):
     options = ("--table", "sale", "--schema", "public=main", "--epoch", "50ms")
     with replicating(source, target, *options, "--keep", "1h", "--json") as line:
@@ -183,6 +188,7 @@ def test_a_target_that_cannot_be_one(run, source, url):
     assert "Error: " in run("replicate", url, source, code=1)
 
 
+@pytest.mark.slow
 def test_a_bar_for_each_table_on_a_terminal(source, target):
     reading, writing = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -211,6 +217,7 @@ def test_a_bar_for_each_table_on_a_terminal(source, target):
     assert re.search(rb"public\.sale .*500/500", found), found.decode()
 
 
+@pytest.mark.slow
 def test_figures(source, target):
     """The line of figures, ``tique top`` and the metrics are of one status."""
     with tique.replicate(source, target) as replication, tique.connect(target) as conn:

@@ -84,6 +84,7 @@ def test_an_interruption_is_the_ordinary_end(run, adopted, monkeypatch, command)
     assert run(*command, adopted).count("main.account") == 1
 
 
+@pytest.mark.slow
 def test_a_terminal(adopted):
     """The frames are on the alternate screen, which is left at the end."""
     reading, writing = pty.openpty()

@@ -62,6 +62,7 @@ def test_a_file_that_is_no_database(run, tmp_path, command):
     assert path.read_text() == "hello " * 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "instead"),
     [
@@ -85,6 +86,7 @@ def test_a_database_in_use_elsewhere(adopted, path, tique_process, command, inst
     assert f"In that process, use {instead}" in done.stderr
 
 
+@pytest.mark.slow
 def test_exit_codes_of_a_process(adopted, tique_process):
     assert tique_process("--version").returncode == 0
     good = tique_process("status", adopted, "--json")
@@ -94,6 +96,7 @@ def test_exit_codes_of_a_process(adopted, tique_process):
     assert tique_process("detach", adopted, "nothing").returncode == 1
 
 
+@pytest.mark.slow
 def test_warnings_are_lines_on_standard_error(adopted, tique_process, tmp_path):
     done = tique_process(
         "status", adopted, "--json", CC="no-such-compiler", TIQUE_CACHE_DIR=tmp_path
@@ -126,6 +129,7 @@ def test_a_fault_is_a_line(monkeypatch):
     assert result.stderr == "Error: ZeroDivisionError: division by zero\n"
 
 
+@pytest.mark.slow
 def test_udf_build(run, tmp_path, monkeypatch):
     monkeypatch.setenv("TIQUE_CACHE_DIR", str(tmp_path))
     library = Path(run("udf", "build").rstrip("\n"))

@@ -109,6 +109,7 @@ class Book:
         return len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_killed_at_random_moments(engine):
     chance = random.Random(SEED)

@@ -39,6 +39,7 @@ def play(engine, tmp_path, what, room):
 ROOMS = effort((0, 300_000), (0, 10_000, 100_000, 300_000, 1_000_000, 5_000_000))
 
 
+@pytest.mark.slow
 @DUCKDB
 @pytest.mark.crash
 @pytest.mark.parametrize("room", ROOMS)
@@ -61,6 +62,7 @@ def test_commits(engine, tmp_path, room):
     assert {row[0] for row in stored} == rows
 
 
+@pytest.mark.slow
 @DUCKDB
 @pytest.mark.crash
 @pytest.mark.parametrize("room", ROOMS)

@@ -184,6 +184,7 @@ def some_moments(calls, engine, kind):
     return [chance.choice(chance.choice((ending, every)) or every)]
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize(("kind", "is_within"), cases())

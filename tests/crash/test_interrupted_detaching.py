@@ -95,6 +95,7 @@ class Detaching:
             self.keeper.close()
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])

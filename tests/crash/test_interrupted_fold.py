@@ -121,6 +121,7 @@ def counted_by_the_engine(connection):
     return tuple(map(int, found))
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("write", [insert, replace])
 def test_a_reader_comes_before_the_next_round(engine, interrupt, write):

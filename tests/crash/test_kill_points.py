@@ -52,6 +52,7 @@ LACKING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize(
@@ -65,6 +66,7 @@ def test_killed_before_a_call(engine, tmp_path, scenario):
     assert points[-1][2] == 0, "the last run is the one that was not killed"
 
 
+@pytest.mark.long_only
 @pytest.mark.crash
 @pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize("scenario", ["small", "bulk"])

@@ -17,6 +17,7 @@ from tests.effort import effort
 from tests.plugins.engine import label
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.timeout(effort(300, 850))
 @pytest.mark.parametrize(("kind", "is_within"), cases(effort(12, 1)))

@@ -22,6 +22,7 @@ MIGRATION = (
 IN_BULK = f"INSERT INTO u SELECT number + 10, 0 FROM {numbers(ROWS)}"
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.every_engine
 @pytest.mark.both_sequencers

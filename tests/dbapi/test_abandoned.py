@@ -43,6 +43,7 @@ def peak(work):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_what_the_whole_result_takes(connection):
     """The measure of the tests below can fail."""
     assert peak(lambda: connection.execute(BIG).fetchall()) > WHOLE

@@ -214,6 +214,7 @@ def test_the_event_loop_is_free(engine, run):
     run(work)
 
 
+@pytest.mark.slow
 def test_conflicts_are_run_again(engine, run):
     """P3: no update is lost."""
 
@@ -289,6 +290,7 @@ def test_in_autocommit_the_next_statement_runs(engine, run):
     run(work, autocommit=True)
 
 
+@pytest.mark.slow
 def test_a_timeout_inside_a_block(engine, run):
     """P8: the block's statements are undone, and the transaction around it goes on."""
 

@@ -80,6 +80,7 @@ def test_a_statement_of_another_thread_is_stopped(engine, connection, pool, curs
         connection.execute("SELECT 1")
 
 
+@pytest.mark.slow
 def test_a_call_that_does_not_end_is_left(engine, connection, pool):
     """P6: the connection gives everything back when it does."""
     other = engine.connect(history="1 hour")
@@ -185,6 +186,7 @@ def use_all(connection):
     connection.rollback()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_last", [True, False])
 def test_closed_at_any_moment(engine, connection, pool, is_last):
     """PEP 249: no other error leaves the driver."""

@@ -66,6 +66,7 @@ def answers(connection):
     return [connection.execute(query).fetchall() for query in QUERIES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["own", "recent", "mixed", "folded", "read by key"])
 def test_results_are_the_engines(engine, state):
     """P1, P8: of own writes, recent versions, storage, and rows that are in memory."""
@@ -117,6 +118,7 @@ def test_results_are_the_engines(engine, state):
         assert found == rows, query
 
 
+@pytest.mark.slow
 def test_rows_in_a_log(engine, tmp_path):
     """P4, P5: a crash leaves them there, and recovery brings them to storage."""
     connection = engine.connect(checkpoint="manual")
@@ -155,6 +157,7 @@ def test_a_condition_on_one_decides_what_merges(engine):
         one.rollback()
 
 
+@pytest.mark.slow
 def test_columns_come_and_go(engine):
     """P9: ADD COLUMN, another collation, none; CREATE TABLE AS, temporary tables, views."""
     connection = engine.connect()

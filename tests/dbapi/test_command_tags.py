@@ -85,6 +85,7 @@ def uncounted(tags):
     }
 
 
+@pytest.mark.slow
 def test_tags(engine):
     cursor = engine.connect(autocommit=True).cursor()
     assert cursor.statusmessage is None
@@ -97,6 +98,7 @@ def test_tags(engine):
     assert cursor.statusmessage is None
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="psycopg has them")
 def test_tags_are_those_of_psycopg(engine):
     native = engine.native()

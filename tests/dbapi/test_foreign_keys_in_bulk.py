@@ -35,6 +35,7 @@ def large(connection):
     return make
 
 
+@pytest.mark.slow
 def test_writes_in_bulk(large):
     connection = large()
     violated(

@@ -76,6 +76,7 @@ def test_changes_name_and_return_them(one):
     one.commit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3000])
 def test_many_rows(engine, one, count):
     """P1: rows that stay in the server, and the state after another opening."""
@@ -190,6 +191,7 @@ def test_one_is_added(one):
     assert rows(one, "SELECT u FROM t ORDER BY id") == [("A",), ("B",), ("C",)]
 
 
+@pytest.mark.slow
 def test_views_copies_and_indexes(engine, one):
     """P1, P4: also an index on one takes every acknowledged row."""
     one.execute("CREATE INDEX i ON t (g)")

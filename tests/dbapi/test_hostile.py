@@ -79,6 +79,7 @@ def check(connection, strings):
     assert sorted(rows) == sorted((s, s) for s in strings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["bound", "literal", "many", "bulk", "query", "staged"])
 def test_strings(engine, connection, strings, way):
     """P11: a value stays a value on every way."""
@@ -125,6 +126,7 @@ def test_strings(engine, connection, strings, way):
     check(engine.native(), strings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 def test_conflicts_over_hostile_keys(engine, strings, certifier):
     """P3, P11: certification compares values, not text."""
@@ -213,6 +215,7 @@ def test_messages_and_logs_hold_no_parameters(engine, connection, caplog):
     assert secret not in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
 def test_names(engine, name, key):

@@ -100,6 +100,7 @@ def natively(engine, layout, write):
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", TABLES, ids=["key", "no key"])
 @pytest.mark.parametrize("write", WAYS)
 def test_rows_come_as_they_were_written(engine, layout, write):
@@ -124,6 +125,7 @@ def test_rows_come_as_they_were_written(engine, layout, write):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", TABLES, ids=["key", "no key"])
 def test_recent_rows_come_after_stored_ones(engine, layout):
     """Storage is large enough for several threads."""
@@ -144,6 +146,7 @@ def test_recent_rows_come_after_stored_ones(engine, layout):
     assert connection.execute("SELECT id FROM t").fetchall() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", TABLES, ids=["key", "no key"])
 def test_an_own_copy_of_a_wide_query_is_in_order(engine, layout):
     """A wide query reads recent rows in storage, in an uncommitted fold."""
@@ -170,6 +173,7 @@ def test_a_table_that_is_opened_anew(engine):
     assert connection.execute("SELECT id FROM t").fetchall() == expected
 
 
+@pytest.mark.slow
 def test_new_rows_beside_changed_ones_are_seen_once(engine):
     """P1: rows that only look appended. Each of these has its key in two versions."""
     connection = engine.connect(checkpoint="manual")

@@ -126,6 +126,7 @@ def test_a_failing_checkpoint_of_the_background_thread(engine, heard, monkeypatc
     assert SECRET not in heard.text()
 
 
+@pytest.mark.slow
 def test_recovery(engine, heard):
     with engine.connect(checkpoint="manual") as connection:
         filled(connection)

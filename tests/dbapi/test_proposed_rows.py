@@ -147,6 +147,7 @@ def returned(connection, sql):
     return len(connection.execute(f"{sql} RETURNING *").fetchall())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["own", "cached", "stored"])
 def test_statements(engine, state):
     statements = [*UPSERTS, *MERGES]

@@ -114,6 +114,7 @@ def test_values_of_any_kind(connection, sql, parameters):
     connection.rollback()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_in_every_snapshot(connection, engine, seed):
     """P1, P7, P8: with own versions, others' versions, and rows that folds move."""

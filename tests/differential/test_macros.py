@@ -58,6 +58,7 @@ DROP MACRO IF EXISTS named
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", scripts.MODES)
 def test_macros(engine, mode):
     scripts.check(engine, SCRIPT, mode)

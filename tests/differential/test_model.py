@@ -275,6 +275,7 @@ class Model(RuleBasedStateMachine):
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 def test_histories(engine, certifier):
     machine = type("Machine", (Model,), {"engine": engine, "certifier": certifier})

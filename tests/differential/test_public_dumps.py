@@ -232,6 +232,7 @@ def test_a_dump_is_loaded(twins, tmp_path, name):
         assert {table: rows(storage, table) for table in there} == loaded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--column-inserts"]], ids=["copy", "inserts"])
 def test_what_pg_dump_writes(twins, postgresql_cluster, options):
     with (

@@ -63,6 +63,7 @@ def test_hand_written_query(lasting, native, through_tique, sql):
     assert outcome(through_tique, sql) in allowed
 
 
+@pytest.mark.slow
 def test_generated_queries(native, through_tique):
     failed = {
         sql: (found, wanted)

@@ -289,6 +289,7 @@ class Trial:
             self.connection.execute(f"UPDATE {table} SET m = 2 WHERE n > 0")
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 @pytest.mark.parametrize("type_name", TYPES)
 def test_round_trip(engine, type_name, monkeypatch):

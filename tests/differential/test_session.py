@@ -136,6 +136,7 @@ def outcome(connection, sql):
     return names, rows
 
 
+@pytest.mark.slow
 @DUCKDB
 @pytest.mark.parametrize("state", world.STATES)
 def test_tables_and_queries_are_described_as_natively(engine, state):

@@ -458,6 +458,7 @@ def test_names_of_a_statement_and_of_its_views(engine, mode):
     scripts.check(engine, SCOPES, mode)
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb", "postgresql"], reason="MonetDB renames no view")
 @pytest.mark.parametrize("mode", scripts.MODES)
 def test_views_are_renamed(engine, mode):

@@ -53,12 +53,14 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(settings, "_LONG_SNAPSHOT", 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 @pytest.mark.parametrize("page", pages_of("duckdb"))
 def test_on_duckdb(page):
     run(page, "duckdb", "duckdb:///shop.duckdb")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_of("postgresql"))
 def test_on_postgresql(page, postgresql_cluster):
     empty_postgresql(postgresql_cluster.url)

@@ -378,6 +378,7 @@ def refused(connection, moments, sqlstate):
     assert any(started + 0.5 < moment < ended - 0.5 for moment in moments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", ["", "BEGIN"], ids=["alone", "in a transaction"])
 def test_commits_go_on_while_it_waits_for_a_snapshot(engine, one, begin):
     """P6: it is refused, and no commit has waited for that."""
@@ -394,6 +395,7 @@ def test_commits_go_on_while_it_waits_for_a_snapshot(engine, one, begin):
     assert rows(one) == [(1, 11, "a", None), (2, 21, None, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="others have no such locks")
 def test_commits_go_on_while_it_waits_for_a_lock(engine, one, monkeypatch):
     """P6: of a client that knows nothing of tique."""

@@ -542,6 +542,7 @@ def test_without_a_history(engine):
         assert caught.value.sqlstate == "55000"
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("rows", [3, 3000])
 def test_restored_it_is_exactly_what_it_was(engine, connection, rows):

@@ -210,6 +210,7 @@ def test_interrupted_while_publishing(engine, bank, monkeypatch):
     is_healthy(engine, bank, AFTER)
 
 
+@pytest.mark.slow
 def test_interrupted_follower_withdraws(engine, bank):
     """Its connection drops the writes: no later commit may contain half of them."""
     follower = engine.connect()

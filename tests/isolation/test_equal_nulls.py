@@ -187,6 +187,7 @@ def test_no_foreign_key_names_it(engine):
         one.execute("CREATE TABLE c (a INTEGER REFERENCES p (a))")
 
 
+@pytest.mark.slow
 def test_many_types(connect):
     """P9: values of every type are equal as their type says."""
     one, other = connect(), connect()

@@ -106,6 +106,7 @@ def filled(request, engine):
     return connection, tables
 
 
+@pytest.mark.slow
 def test_a_row_goes_and_its_equals_stay(engine, filled):
     connection, tables = filled
     text = TEXT[engine.name].format("v")

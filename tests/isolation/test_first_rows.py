@@ -141,6 +141,7 @@ def trial(engine, keeper, query, own, effect):
         return False, after != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
 @pytest.mark.parametrize("own", effort(["", "an own row before"], [*OWN]))
 def test_what_changes_the_result_is_in_the_way(engine, keeper, query, own):

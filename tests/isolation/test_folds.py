@@ -108,6 +108,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @ON_DUCKDB
 @pytest.mark.usefixtures("stage")
 @pytest.mark.parametrize("in_place", [True, False], ids=["in place", "anew"])

@@ -157,6 +157,7 @@ def test_a_new_constraint_and_an_older_transaction(connect):
     assert orphans(one) == 0
 
 
+@pytest.mark.slow
 def test_commits_in_one_group(connect):
     """Of those that commit together, children and deletions of their parent exclude
     each other.

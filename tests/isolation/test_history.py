@@ -159,6 +159,7 @@ class Model:
                     assert as_of(self.connection, "u", sts, flat=True) == copies, sts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(effort(3, 30)))
 def test_every_version(engine, seed, monkeypatch):
     chance = random.Random(seed)
@@ -251,6 +252,7 @@ def put(connection, number, v):
     return version(connection)
 
 
+@pytest.mark.slow
 def test_a_table_that_gets_a_history(engine):
     """It begins with the version of that moment, and goes as it has come."""
     connection = engine.connect(checkpoint="manual")
@@ -389,6 +391,7 @@ def test_many_updates_of_few_rows(engine):
     assert 3 * len(rows) < len(images(connection, "t")) <= 5 * len(rows) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_many_changes_of_few_copies(engine):
     """Without a key it is at most what two neighbouring points differ by."""

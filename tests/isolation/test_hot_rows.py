@@ -104,6 +104,7 @@ def test_read_compute_and_write_back(engine, increment):
     counters.expect_fairness()
 
 
+@pytest.mark.slow
 def test_many_threads(engine):
     counters = Counters(engine, threads=32)
     counters.run(in_a_loop)
@@ -123,6 +124,7 @@ def test_autocommit(engine):
     counters.expect_fairness()
 
 
+@pytest.mark.slow
 def test_autocommit_of_many_rows(engine):
     def increment(connection):
         connection.cursor().executemany(
@@ -226,6 +228,7 @@ def test_a_statement_is_not_run_again_for_ever(engine, monkeypatch):
         assert len(attempts) > 1
 
 
+@pytest.mark.slow
 def test_a_long_transaction(engine, monkeypatch):
     """With priority its later attempts hold the others up.
 

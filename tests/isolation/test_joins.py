@@ -106,6 +106,7 @@ def no_overlays(monkeypatch):
         monkeypatch.setattr(engine, "capabilities", changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_joins_in_snapshots(engine, seed):
     number = random.Random(seed)

@@ -116,6 +116,7 @@ def assert_apart(connection, name, width):
             assert begin < end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row_cache", [0, 3, 1000])
 @pytest.mark.parametrize("seed", range(effort(2, 6)))
 def test_every_version_of_a_wide_table(engine, seed, row_cache, monkeypatch):
@@ -256,6 +257,7 @@ def test_keys_of_many_types(engine, kind, row_cache):
     assert_apart(connection, "typed", 1)
 
 
+@pytest.mark.slow
 def test_several_batches(engine, monkeypatch):
     """Each batch of a fold begins where the one before it ended."""
     monkeypatch.setattr(checkpointer, "_BATCH_ROWS", 4)
@@ -271,6 +273,7 @@ def test_several_batches(engine, monkeypatch):
     assert_apart(connection, "wide", 2)
 
 
+@pytest.mark.slow
 def test_another_name(engine):
     """The images of a table that gets another number go on, and so do their lives."""
     connection = engine.connect(history="1 hour", checkpoint="manual")

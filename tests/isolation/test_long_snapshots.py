@@ -81,6 +81,7 @@ def is_empty(connection):
     return all(v.is_empty for v in connection._database.catalog.all_versions())
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_it_stays_the_same(engine, writer):
     """P1, P7: nothing that others do is seen, and nothing is kept for it."""
@@ -97,6 +98,7 @@ def test_it_stays_the_same(engine, writer):
     assert not old._execution.transaction.is_held
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_own_writes_are_on_top(engine, writer, ends):
@@ -152,6 +154,7 @@ def test_a_statement_that_fails(engine, writer):
     old.rollback()
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_temporary_tables(engine, writer):
     """Those of the connection are read and written in it, and stay."""
@@ -209,6 +212,7 @@ def test_ddl_beside_and_within(engine, writer):
     assert old.execute("SELECT id FROM fresh").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_one_that_begins_beside_ddl(engine, writer):
     """It waits for DDL, and DDL for it, where the engine cannot have both; not for long."""
@@ -260,6 +264,7 @@ def test_ddl_after_it_has_read(engine, writer, level):
     assert writer.execute("SELECT count(*) FROM log WHERE n = 7").fetchone() == (1,)
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 def test_folded_keys_are_certified(engine, certifier):
@@ -357,6 +362,7 @@ def test_references_to_what_was_folded(engine):
         old.close()
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_the_keys_are_bounded(engine, writer, monkeypatch):
     """P3: beyond the bound the next write is told so; reads go on, and READ ONLY keeps none."""
@@ -412,6 +418,7 @@ def raise_all(writer):
     writer.commit()
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_the_watcher_hands_over(engine, watched):
     """P7: an idle transaction, one that is busy, but none that nothing waits for."""
@@ -578,6 +585,7 @@ def test_between_the_steps_of_the_handover(engine, writer, monkeypatch):
     assert old.execute(total).fetchone() == (before + 1, count)
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("ends", ["close", "drop"])
 def test_a_connection_that_goes(engine, writer, ends):

@@ -112,6 +112,7 @@ NO_CHECK = pytest.mark.never(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("batches")
 @pytest.mark.parametrize(
     "constraint",
@@ -414,6 +415,7 @@ def test_read_committed(engine, row):
     assert row() == [(11, 0, "mine")]
 
 
+@pytest.mark.slow
 def test_columns_that_the_newer_version_lacks(engine):
     """P1: a gap in it is no change, and is filled from the row that was seen."""
     with engine.connect() as connection:

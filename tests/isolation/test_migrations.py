@@ -62,6 +62,7 @@ def run(connection, *statements):
         connection.execute(statement)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["COMMIT", "ROLLBACK"])
 def test_all_or_nothing(engine, connection, other, ends):
     """P5, P8, P9: tables, columns, keys, indexes, views, sequences, and the writes."""

@@ -107,6 +107,7 @@ def test_an_older_snapshot(engine, one, two):
     assert rows(two) == [(12,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", [False, True])
 @pytest.mark.parametrize(
     ("change", "name"),
@@ -150,6 +151,7 @@ def test_an_older_snapshot_after_changes_in_and_after_a_transaction(one, two):
     assert rows(two, "SELECT v FROM c") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_snapshot_between_a_table_and_its_change(one, two):
     """A later change does not make the rows newer than they are."""
     one.execute("CREATE TABLE c AS SELECT v FROM t WHERE id = 1")

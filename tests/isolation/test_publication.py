@@ -58,6 +58,7 @@ def team(engine, request):
     return Team(engine, **options)
 
 
+@pytest.mark.slow
 def test_acknowledged_commits_are_seen_by_whoever_begins_afterwards(team):
     """P2: through another thread and connection, by key and by scan."""
     acknowledged = [0, 0, 0, 0]
@@ -199,6 +200,7 @@ def test_nobody_waits_for_a_transaction_that_stays_open(team):
     assert idle.execute("SELECT sum(v) FROM counter").fetchone() == (240,)
 
 
+@pytest.mark.slow
 def test_definitions_get_their_turn_among_commits(team):
     """P6: a schema change neither starves nor stops committing transactions."""
     commits = [0]

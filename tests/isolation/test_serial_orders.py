@@ -54,6 +54,7 @@ def episodes(engine, short, long):
     return range(max(1, int(effort(short, long) * SHARE[engine.name])))
 
 
+@pytest.mark.slow
 def test_random_transactions(engine, table):
     for number in episodes(engine, 150, 10_000):
         chance = Random(f"{SEED} {number}")
@@ -66,6 +67,7 @@ def test_random_transactions(engine, table):
     assert table.refused
 
 
+@pytest.mark.slow
 def test_every_interleaving_of_two(engine, table):
     for number in episodes(engine, 10, 500):
         chance = Random(f"{SEED} {number}")

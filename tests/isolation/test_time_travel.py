@@ -79,6 +79,7 @@ class Recorder:
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("seed", range(effort(1, 10)))
 def test_it_is_what_a_reader_saw(engine, writer, seed):
@@ -498,6 +499,7 @@ def test_between_the_points(engine):
         assert refused(writer, "SELECT * FROM t").sqlstate == "72000"
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_put_back(engine, writer):
     """A time stands for the last commit, in their order, that is not later by the clock."""
     first, second, third = three_versions(writer)

@@ -588,6 +588,7 @@ def test_a_fold_does_not_wait_for_long(engine, table, monkeypatch):
         assert asking.error is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", ["auto", "manual"])
 def test_sums_hold_beside_writers(engine, checkpoint):
     """Each transaction moves an amount: every snapshot has the same sum."""

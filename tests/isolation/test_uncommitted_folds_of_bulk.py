@@ -258,6 +258,7 @@ def test_versions_that_recovery_could_not_fold(engine, table):
         assert elsewhere(connection, SUM) == [(1000, ALL + 1006)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", ["auto", "manual"])
 def test_sums_hold_beside_writers(engine, checkpoint):
     """Bulk commits and small ones keep each snapshot's sum."""

@@ -168,6 +168,7 @@ def test_an_update_meets_an_insert(three, many):
     one.checkpoint()
 
 
+@pytest.mark.slow
 def test_values_are_swapped_and_handed_on(engine, connect, three):
     """P3, P4, P7: in one statement, by deleting and inserting, and when that is folded.
 
@@ -441,6 +442,7 @@ def test_rows_that_others_change(three):
     assert found == [(1, 5, None), (2, 6, 2), (3, 8, None)]
 
 
+@pytest.mark.slow
 @DUCKDB
 def test_values_of_many_types(connect):
     """P3: zeros, NaN, texts with any character, a type that is no value of Python's."""

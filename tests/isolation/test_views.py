@@ -196,6 +196,7 @@ def test_views_that_read_each_other_are_refused(engine):
         connection.execute("SELECT a FROM two")
 
 
+@pytest.mark.slow
 def test_views_that_double_are_refused_before_they_grow(engine):
     """P6: each reads the one before it twice."""
     connection = engine.connect(autocommit=True)

@@ -257,11 +257,13 @@ def cases(statements):
     )
 
 
+@pytest.mark.slow
 @cases(COUNTS)
 def test_a_count(trial, statement):
     judge(trial, executed(statement), HITS, {**VALUE, **MISSES, **OUTSIDE})
 
 
+@pytest.mark.slow
 @cases(READS)
 def test_values(trial, statement):
     misses = {**MISSES, **OUTSIDE}
@@ -406,12 +408,14 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", WAYS, ids=lambda read: read.__name__)
 def test_ways_to_read(trial, read):
     """P8: what a savepoint or a failed statement takes back was seen."""
     judge(trial, read, {**HITS, **VALUE}, {**MISSES, **OUTSIDE})
 
 
+@pytest.mark.slow
 @DUCKDB
 def test_a_file(trial, tmp_path):
     def read(connection):

@@ -126,6 +126,7 @@ def check(connection, model):
         assert found == model[key]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_reads_agree_with_a_model(engine, values, seed):
     chance = random.Random(seed)
@@ -172,6 +173,7 @@ def test_reads_agree_with_a_model(engine, values, seed):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_loses_nothing_of_rows_known_in_part(engine, values, seed):

@@ -65,6 +65,7 @@ BETWEEN_PROCESSES = pytest.mark.written_for(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "mutation",
@@ -94,6 +95,7 @@ def _level(mutation):
     return LEVELS.get(mutation, ("snapshot", Model.STRONG_SNAPSHOT_ISOLATION))
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("workload", sorted({"list-append", *WORKLOADS.values()}))
 def test_nothing_is_found_without_one(engine, tmp_path, workload):
@@ -102,6 +104,7 @@ def test_nothing_is_found_without_one(engine, tmp_path, workload):
     assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
 
 
+@pytest.mark.long_only
 @pytest.mark.crash
 @pytest.mark.parametrize("workload", ["list-append", "on-call", "rw-register"])
 def test_nothing_is_found_without_one_at_serializable(engine, tmp_path, workload):

@@ -74,6 +74,7 @@ def test_the_checker(found, done):
     assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION) is not bool(found)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.one_duckdb
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -88,6 +89,7 @@ def test_kills_of_replicator_clients_and_source(system, tmp_path):
         assert outcomes["look-own"]["ok"] > 5
 
 
+@pytest.mark.long_only
 @pytest.mark.crash
 @pytest.mark.one_duckdb
 @pytest.mark.postgresql
@@ -105,6 +107,7 @@ def test_a_mutation_is_found(mutation, tmp_path):
             return
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 @pytest.mark.parametrize("is_mutated", [False, True])
 def test_an_aborted_timestamp(shared_engine, tmp_path, monkeypatch, is_mutated):
@@ -133,6 +136,7 @@ def test_an_aborted_timestamp(shared_engine, tmp_path, monkeypatch, is_mutated):
     assert found == [(66 if is_mutated else 0,), (1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 @pytest.mark.parametrize("is_mutated", [False, True])
 def test_a_restart(shared_engine, tmp_path, monkeypatch, is_mutated):

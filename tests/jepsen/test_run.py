@@ -43,6 +43,7 @@ def valid_operations(folder, workload, model):
     return operations
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_once(system, tmp_path):
@@ -63,6 +64,7 @@ def test_every_nemesis_at_once(system, tmp_path):
     assert operations == history.read(tmp_path / "history.jsonl.gz")
 
 
+@pytest.mark.long_only
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_beside_bulk_commits(system, tmp_path):
@@ -76,6 +78,7 @@ def test_every_nemesis_beside_bulk_commits(system, tmp_path):
     assert_whole(operations)
 
 
+@pytest.mark.long_only
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_read_committed(system, tmp_path):
@@ -88,6 +91,7 @@ def test_every_nemesis_at_read_committed(system, tmp_path):
     assert_whole(operations)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("workload", ["list-append", "rw-register", "on-call"])
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -129,6 +133,7 @@ SELDOM = {"watch", "late-transfer", "recall", "replay"}
 """What takes longer than a client of a short run lives, or needs what it noted before."""
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "workload", [name for name in WORKLOADS if name not in ("list-append", "replica")]
@@ -157,6 +162,7 @@ def test_workloads_while_clients_are_killed(engine, tmp_path, workload):
     assert found or (found is None and workload == "short-history"), verdict
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_job_queue_while_its_server_is_killed(system, tmp_path):

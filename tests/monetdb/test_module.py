@@ -371,6 +371,7 @@ for _ in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.slow
 def test_processes_share_it_and_some_are_killed(ask, server):
     """P6: the others go on after a death in any step."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

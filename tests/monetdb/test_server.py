@@ -104,6 +104,7 @@ def test_a_large_log_does_not_stay(folder):
         assert log.with_suffix(".old").stat().st_size == 65 << 20
 
 
+@pytest.mark.slow
 def test_one_object_starts_again_after_its_stop(folder):
     server = MonetDBServer(folder)
     server.start()

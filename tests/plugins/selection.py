@@ -9,14 +9,16 @@ A test without any of these is in two runs, and none is in no run: ``add_marks``
 total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
 
 In a short run a test has each of its cases on one engine, in turn, so that every engine
-gets its share (``_spread``), and of many cases on a server every so many (``_thinned``); in
-a long run all of them on all.
+gets its share (``_spread``), and of many cases on a server, or of slow ones, every so many
+(``_thinned``); in a long run all of them on all.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +54,13 @@ ONE_DUCKDB = "one_duckdb"
 """A test that hammers DuckDB 1.5 only in a long run."""
 
 EVERY_ENGINE = "every_engine"
-"""A test that has all of its cases on every engine in a short run, too."""
+"""A test that no engine leaves to another in a short run, either."""
+
+SLOW = "slow"
+"""A test of several seconds: an engine has one case of it in a short run."""
+
+LONG_ONLY = "long_only"
+"""A test that takes long, and finds what others find sooner: in a long run only."""
 
 IN_LONG = "in_long"
 """Of the others of these: they are in no short run."""
@@ -83,7 +91,7 @@ run with either release, and in a long run all of them with both."""
 _SPREAD = _ABOUT_TIQUE | {"differential", "processes", "sharing"}
 """Folders whose tests have each case on one engine."""
 
-MOST = 6
+MOST = 4
 """Cases that a test has on one server in a short run."""
 
 # Where the two sequencers differ: with several clients at the same time.
@@ -98,7 +106,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in (
         (BOTH_SEQUENCERS, "with the plain sequencer in PostgreSQL's run, too"),
         (ONE_DUCKDB, "takes long with any engine: with DuckDB 1.5 in a long run only"),
-        (EVERY_ENGINE, "each case on all engines, in a short run too"),
+        (EVERY_ENGINE, "on all engines, in a short run too"),
+        (SLOW, "takes several seconds: an engine has one case of it in a short run"),
+        (LONG_ONLY, "takes long: in a long run only"),
         (IN_LONG, "(derived) in no short run"),
     ):
         config.addinivalue_line("markers", f"{name}: {meaning}")
@@ -107,6 +117,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     spread, left_out = _spread(items)
     left_out |= _thinned([item for item in items if item not in left_out])
+    if not LONG:
+        left_out |= {item for item in items if item.get_closest_marker(LONG_ONLY)}
     for item in items:
         add_marks(item, is_spread=item in spread, is_left_out=item in left_out)
 
@@ -120,7 +132,11 @@ def _case(item: pytest.Item) -> str:
 
 
 def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item]]:
-    """The tests that run on one engine per case, and the cases of them that do not."""
+    """The tests that run on one engine per case, and the cases of them that do not.
+
+    An engine whose turn it is and that has its share of the test leaves the case to the
+    next.
+    """
     tests: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
         if not LONG and _is_spread(item):
@@ -129,35 +145,41 @@ def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item
     spread: set[pytest.Item] = set()
     left_out: set[pytest.Item] = set()
     for test, cases in tests.items():
+        shares: Counter[str] = Counter()
         first = blake2b(test.encode()).digest()[0]
         for number, (_, same) in enumerate(sorted(cases.items()), first):
             spread.update(same)
             left_out.update(same)
             # Fixtures that last decide the order of the items.
             same.sort(key=lambda item: item.nodeid)
-            left_out.remove(same[number % len(same)])
+            for item in same[number % len(same) :] + same[: number % len(same)]:
+                if shares[_subject(item)] < _most(item):
+                    shares[_subject(item)] += 1
+                    left_out.remove(item)
+                    break
     return spread, left_out
 
 
+def _most(item: pytest.Item) -> float:
+    """The number of cases that the test has on the engine in a short run."""
+    if item.get_closest_marker(SLOW):
+        return 1
+    return MOST if _subject(item) in (MONETDB, POSTGRESQL, PLAIN) else inf
+
+
 def _thinned(items: list[pytest.Item]) -> set[pytest.Item]:
-    """The cases on a server that a short run leaves out of a test with many."""
+    """The cases that a short run leaves out of a test with many."""
     tests: dict[tuple[str, str], list[pytest.Item]] = {}
-    for item in items:
-        subject = _subject(item)
-        if (
-            not LONG
-            and subject in (MONETDB, POSTGRESQL, PLAIN)
-            and not item.get_closest_marker(EVERY_ENGINE)
-        ):
-            test = item.nodeid.partition("[")[0]
-            tests.setdefault((subject, test), []).append(item)
+    for item in items if not LONG else ():
+        test = item.nodeid.partition("[")[0]
+        tests.setdefault((_subject(item), test), []).append(item)
     left_out: set[pytest.Item] = set()
     for cases in tests.values():
-        cases.sort(key=lambda item: item.nodeid)
-        kept = {number * len(cases) // MOST for number in range(MOST)}
-        left_out.update(
-            case for n, case in enumerate(cases) if len(cases) > MOST and n not in kept
-        )
+        most = _most(cases[0])
+        if len(cases) > most:
+            cases.sort(key=lambda item: item.nodeid)
+            kept = {number * len(cases) // int(most) for number in range(int(most))}
+            left_out.update(case for n, case in enumerate(cases) if n not in kept)
     return left_out
 
 

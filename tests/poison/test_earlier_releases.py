@@ -33,6 +33,7 @@ def drain(connection):
     session.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_drained", [False, True])
 def test_a_row_that_was_good_for_a_second(engine, earlier, is_drained):
     earlier.execute(OFFER)

@@ -101,6 +101,7 @@ def natively(engine, shape):
     return verdicts, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "way"),
     [

@@ -20,6 +20,7 @@ import tique
 PROGRAM = "from tique.cli import main; main()"
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="MonetDB has no CHECK; PostgreSQL's: below")
 def test_a_row_that_was_good_for_two_seconds(engine, monkeypatch):
     connection = engine.connect(checkpoint="manual")

@@ -86,6 +86,7 @@ PURE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="its functions")
 def test_an_impure_check_is_refused(engine):
     connection = engine.connect()

@@ -124,6 +124,7 @@ def test_the_others_are_folded_and_the_log_is_kept(engine, connection):
         assert sorted(native.execute(f"SELECT * FROM {table}").fetchall()) == rows
 
 
+@pytest.mark.slow
 def test_the_background_thread_goes_on(engine, connection):
     """It tries again by itself, after a while, and says when it is over."""
     with failing(connection, "store", "fold"):
@@ -228,6 +229,7 @@ def test_conflicts_with_what_an_opening_left_are_found(engine, connection):
         assert contents(one, "bad") == [(1, 21, 1), (3, 4, 3)]
 
 
+@pytest.mark.slow
 def test_other_tables_are_detached(engine, connection):
     with failing(connection, "store", "fold"):
         engine.close()

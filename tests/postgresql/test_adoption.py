@@ -398,6 +398,7 @@ def test_numbers_from_a_sequence(url, form, column):
     assert rest == [*enumerate("abcdefghij", 1), (100, "z")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_detaching_leaves_nothing_and_it_can_be_adopted_again(url, form):
     """P4, P5: every committed row is in the table itself, and nothing else is left."""

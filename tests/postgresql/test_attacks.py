@@ -150,6 +150,7 @@ class Attacker:
             self.connection.execute("SELECT tique.guest_leave(%s)", [client])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("privileges", "readable"),
     [

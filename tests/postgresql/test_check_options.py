@@ -104,6 +104,7 @@ def _create(execute):
         execute(statement)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["recent", "stored", "own writes", "staged", "adopted"])
 def test_changes_do_what_they_do_natively(url, native, way):
     _create(native.execute)
@@ -141,6 +142,7 @@ def test_changes_do_what_they_do_natively(url, native, way):
         assert connection.execute(EVERY).fetchall() == expected[-1][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 2100])
 def test_many_rows_of_parameters(url, rows):
     with tique.connect(url) as connection:

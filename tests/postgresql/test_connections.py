@@ -111,6 +111,7 @@ def test_wrong_password(cluster):
     assert "'tique' at 127.0.0.1" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_scram():
     """P11: the password itself is never sent to a server of this kind."""
     with private_cluster("scram-sha-256") as cluster:

@@ -209,6 +209,7 @@ def test_a_process_that_knows_format_3(old):
             connection.execute("SELECT tique.guest_introduce(1, 2)")
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_is_cut_short(old, new):
     """A process that dies in it leaves the database as it was."""
     shop = old

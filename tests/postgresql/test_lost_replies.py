@@ -179,6 +179,7 @@ def test_a_barrier_whose_reply_was_lost(process, pair, monkeypatch):
     assert seen(process()) == ([(5,)], False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [bulk, definition])
 def test_nobody_is_fenced_while_the_server_commits_for_him(process, pair, gate, change):
     """P5, P6: the client's versions would come after their removal."""
@@ -201,6 +202,7 @@ def test_nobody_is_fenced_while_the_server_commits_for_him(process, pair, gate, 
     expect_nothing_unfinished(second)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_what_the_server_still_commits_is_not_aborted(
     monkeypatch, database, process, pair, gate
@@ -236,6 +238,7 @@ def ordinary(database, process, pair):
     natively(database, "DROP OWNED BY ordinary", "DROP ROLE ordinary")
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("change", [bulk, definition])
 @pytest.mark.parametrize("other", ["owner", "patient", "ordinary"])

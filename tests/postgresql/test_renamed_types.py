@@ -33,6 +33,7 @@ def made(url, **options):
     return connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_values_and_types_get_other_names(url, is_stored):
     connection, other = made(url), tique.connect(url)
@@ -108,6 +109,7 @@ def test_values_are_changed_without_tique(url):
         assert connection.execute(EVERY).fetchall() == expected
 
 
+@pytest.mark.slow
 def test_a_type_that_no_table_has(url):
     with tique.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('a')")
@@ -119,6 +121,7 @@ def test_a_type_that_no_table_has(url):
         assert connection.execute("SELECT 1::e").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "others",
     [
@@ -155,6 +158,7 @@ def test_several_tables(url, others):
     other.close()
 
 
+@pytest.mark.slow
 def test_several_tables_keep_their_foreign_keys(url):
     """P9."""
     connection = tique.connect(url, checkpoint="manual", autocommit=True)
@@ -175,6 +179,7 @@ def test_several_tables_keep_their_foreign_keys(url):
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_temporary_table_of_the_type(url):
     """P10: it is no managed table."""
     connection = made(url, autocommit=True)
@@ -187,6 +192,7 @@ def test_a_temporary_table_of_the_type(url):
     connection.close()
 
 
+@pytest.mark.slow
 def test_beside_transactions_that_use_the_table(url):
     """P1, P3: they keep it from happening, or run again."""
     connection, other = made(url), tique.connect(url)

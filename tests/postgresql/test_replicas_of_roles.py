@@ -10,6 +10,7 @@ from tests.postgresql.privileges import DENIED
 from tique.replica.source import Source
 
 
+@pytest.mark.slow
 def test_the_owner_replicates(shop):
     """Another role is told so; what it commits waits for replicas all the same."""
     with pytest.raises(tique.ProgrammingError, match="replicate") as caught:

@@ -120,6 +120,7 @@ def native(database):
         first.execute("DROP DATABASE paths_natively")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["recent", "stored"])
 def test_as_natively(connection, native, level):
     """The same answers as PostgreSQL's own, along every path, with and without versions."""

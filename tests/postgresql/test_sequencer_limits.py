@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.effort import patience
 from tests.postgresql.sequencers import LONG, REFUSED, refused
 
@@ -78,6 +80,7 @@ def test_a_client_whose_lease_ends_with_a_fenced_barrier(service):
     assert service.main.sts() == cts
 
 
+@pytest.mark.slow
 def test_the_share_of_a_role(service):
     places = "SELECT array_agg(tique.join_client(%s, %s)) FROM generate_series(1, %s)"
     service.main.execute(places, 1000, 7, 1024)

@@ -90,6 +90,7 @@ def another(process):
 WORK = {each.__name__: each for each in (small, bulk, locking, another)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["server", "role"])
 def test_sessions_are_taken(crowded, both, kind):
     """Two processes live on, commit what needs no more sessions, and lose nothing."""

@@ -189,6 +189,7 @@ def test_a_transaction_that_is_left_open(shop, hand, statements):
     assert shop.healthy.rows("SELECT note FROM open WHERE id = 9") == [("y",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["guest_drain({}, {})", "guest_fold({}, {}, NULL)"])
 def test_a_table_whose_versions_are_moved_for_ever(shop, hand, call):
     """Others drain it for a query over all of it, and fold it."""
@@ -242,6 +243,7 @@ def fold_and_define(process):
     process.commit("DROP TABLE made")
 
 
+@pytest.mark.slow
 def test_the_checkpointers_table_that_is_kept(shop, hand):
     connection = hand._connection
     connection.execute("BEGIN")
@@ -322,6 +324,7 @@ def slowed(monkeypatch, owner, method):
     monkeypatch.setattr(owner, method, slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "method"),
     [

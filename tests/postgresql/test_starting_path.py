@@ -33,6 +33,7 @@ def places(native, name):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_tiques", [True, False], ids=["through", "natively"])
 def test_a_schema_that_is_made_later(database, is_tiques):
     """Also where it comes from another program."""
@@ -64,6 +65,7 @@ def test_a_schema_that_is_made_later(database, is_tiques):
         assert connection.execute("SHOW search_path").fetchone() == ("app,public",)
 
 
+@pytest.mark.slow
 def test_other_connections_see_it_too(database):
     """Of one process and of another one, whose plans were made before."""
     url = url_of(database, "app,public")

@@ -191,6 +191,7 @@ class TestWays:
             tique.connect(url)
 
 
+@pytest.mark.slow
 def test_the_servers_file_counts_too():
     def alter(name, value):
         with psycopg.connect(cluster.socket_url, autocommit=True) as native:
@@ -298,6 +299,7 @@ def test_roles(login):
             assert connection.execute(who).fetchall() == natively
 
 
+@pytest.mark.slow
 def test_every_setting_of_the_server(database):
     """P10, P12: each is obeyed, or named in a refusal; the page says which."""
     with psycopg.connect(database.place, autocommit=True) as native:

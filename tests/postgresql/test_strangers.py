@@ -142,6 +142,7 @@ def test_numbers_that_are_taken(shop, stranger, timed, work):
         timed(WORK["small"], timed(shop.process, "writer"))
 
 
+@pytest.mark.slow
 def test_locks_that_are_queued_for(shop, stranger, timed):
     """New connections and new processes do not wait behind them, and live on."""
     stranger.queue()
@@ -239,6 +240,7 @@ def expect_folded(shop, value):
             shop.owner.connection.checkpoint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", LOCKERS.values(), ids=LOCKERS)
 def test_a_table_that_is_locked_natively(shop, locker, timed, sql):
     """P6: by a role that may write it. Other tables' commits and folds go on."""
@@ -264,6 +266,7 @@ def test_a_table_that_is_locked_natively(shop, locker, timed, sql):
     expect_folded(shop, 13)
 
 
+@pytest.mark.slow
 def test_a_process_that_opens_beside_a_locked_table(shop, locker, timed):
     """P6: the wait has an end, which names who is in the way; others' work goes on."""
     other = shop.process()

@@ -372,6 +372,7 @@ def test_values_of_types_in_the_log(shop):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CODE)
 def test_adoption_and_detaching(shop, kind):
     """Another role's table is looked at, and let go, without its code."""

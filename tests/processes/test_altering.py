@@ -30,6 +30,7 @@ def altered(connection, change):
             return refused
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_no_increment_is_lost(shared_engine):
     connection = shared_engine.connect(checkpoint_age=0.2)

@@ -29,6 +29,7 @@ def table(engine):
     engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("end", ["_exit", "exit"])
 @pytest.mark.parametrize("way", ["driver", "sqlalchemy"])
@@ -58,6 +59,7 @@ def _add(url, number, told):
         told.put(("", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

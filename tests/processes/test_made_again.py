@@ -16,6 +16,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS.keys())
 def test_an_older_snapshot_has_no_rows_of_the_new_table(shared_engine, maker):
     connection = shared_engine.connect(checkpoint="manual")

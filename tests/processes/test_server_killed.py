@@ -66,6 +66,7 @@ SERVERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "server",

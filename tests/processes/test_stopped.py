@@ -62,6 +62,7 @@ CASES = {
 operation, and from which of them on it is there."""
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", CASES)
 def test_others_go_on_and_nothing_of_it_is_ever_seen(shared_engine, kind):

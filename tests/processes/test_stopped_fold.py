@@ -40,6 +40,7 @@ def fold_all(connection, deadline):
         assert time.monotonic() < deadline
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_others_go_on(shared_engine):
     connection = shared_engine.connect(checkpoint="manual", lease=LEASE)

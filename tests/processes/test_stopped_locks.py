@@ -41,6 +41,7 @@ def locked(connection, row):
         return time.monotonic() - started
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.every_engine
 @pytest.mark.parametrize("state", STATES)

@@ -32,6 +32,7 @@ def test_the_source_is_restarted(shared_engine, source, replicate, reading):
     assert not replication.status().notes
 
 
+@pytest.mark.slow
 def test_the_log_was_given_up(shared_engine, source, replicate, reading):
     """P4: after ``keep`` all is copied anew, and the status says so."""
     replicate(keep=0.2).stop()

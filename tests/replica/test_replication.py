@@ -99,6 +99,7 @@ def test_columns_that_did_not_change(shared_engine, source, replicate, reading):
     assert rows(copy, query, [1]) == [(1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_epochs_are_whole(shared_engine, source, replicate, reading):
     """P1: no reader sees a part of a transfer, and none goes back."""
     replication = replicate(epoch=0.002)
@@ -139,6 +140,7 @@ def test_epochs_are_whole(shared_engine, source, replicate, reading):
     assert rows(copy, query) == rows(source, "SELECT * FROM account ORDER BY id")
 
 
+@pytest.mark.slow
 def test_bulk_commits(shared_engine, source, replicate, reading):
     """P1: rows that never were in the source's index come, too."""
     replication = replicate()
@@ -208,6 +210,7 @@ def test_an_ordinary_file(shared_engine, source, replicate, target):
     assert found == [(1, "ada", 7), (2, "bob", 20)]
 
 
+@pytest.mark.slow
 def test_idle(source, replicate, reading):
     """A replica whose source has no commits runs no engine transaction."""
     replication = replicate(epoch=0.005)
@@ -254,6 +257,7 @@ def test_definitions_follow(shared_engine, source, replicate, reading):
     assert replication.status().state == "following"
 
 
+@pytest.mark.slow
 def test_definitions_that_changed_while_none_followed(
     shared_engine, source, replicate, reading
 ):
@@ -269,6 +273,7 @@ def test_definitions_that_changed_while_none_followed(
     assert rows(copy, f"SELECT * FROM {schema}.fresh") == [(1,)]
 
 
+@pytest.mark.slow
 def test_an_open_snapshot_of_a_table_that_is_copied_anew(
     shared_engine, source, replicate, reading
 ):
@@ -285,6 +290,7 @@ def test_an_open_snapshot_of_a_table_that_is_copied_anew(
     assert len(rows(copy, query)[0]) == 4
 
 
+@pytest.mark.slow
 def test_chosen_tables_and_schemas(shared_engine, source, replicate, reading):
     """Tables that are not chosen are not there; schemas are called otherwise."""
     source.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")

@@ -145,6 +145,7 @@ def test_without_a_replica_the_settings_are_refused(pair: Pair) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_options_of_the_url(pair: Pair) -> None:
     mark = "&" if "?" in pair.url else "?"
     url = f"{pair.url}{mark}replica={pair.replica}&freshness=10&on_stale=wait"
@@ -199,6 +200,7 @@ def test_nothing_replicates_here(pair: Pair) -> None:
         assert raised.value.sqlstate == "55000"
 
 
+@pytest.mark.slow
 def test_the_end_of_the_replication(pair: Pair) -> None:
     replication = pair.replicate()
     connection = pair.connect(freshness=10)
@@ -209,6 +211,7 @@ def test_the_end_of_the_replication(pair: Pair) -> None:
     until(lambda: ran_there(connection))
 
 
+@pytest.mark.slow
 def test_a_replica_of_another_database(pair: Pair, postgresql_cluster: Cluster) -> None:
     pair.replicate()
     with pytest.raises(tique.NotSupportedError, match="PostgreSQL's SQL"):
@@ -246,6 +249,7 @@ def test_own_commits_are_waited_for(pair: Pair) -> None:
     assert routed(connection) == 10
 
 
+@pytest.mark.slow
 def test_what_was_shown_is_not_taken_back(pair: Pair) -> None:
     """Reads of one connection are monotonic, wherever they run."""
     pair.replicate(epoch=0.05)
@@ -291,6 +295,7 @@ def test_seconds(pair: Pair) -> None:
     assert routed(connection) == 1
 
 
+@pytest.mark.slow
 def test_a_wait_ends(pair: Pair) -> None:
     pair.replicate(epoch=30.0)
     connection = pair.connect(freshness=0.0, on_stale="wait", lock_timeout=0.3)
@@ -355,6 +360,7 @@ def test_a_transaction_that_begins_on_the_source_stays_there(pair: Pair) -> None
     connection.rollback()
 
 
+@pytest.mark.slow
 def test_a_transaction_that_may_write_is_on_the_source(pair: Pair) -> None:
     pair.replicate()
     connection = pair.connect(freshness=10, autocommit=False)
@@ -465,6 +471,7 @@ def _same(left: Any, right: Any) -> None:
     assert repr(left) == repr(right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 @pytest.mark.parametrize(
     "query",
@@ -547,6 +554,7 @@ def test_the_command_line(pair: Pair) -> None:
 # The end
 
 
+@pytest.mark.slow
 def test_a_query_there_is_cancelled(pair: Pair) -> None:
     with closing(tique.connect(pair.url, autocommit=True)) as owner:
         owner.execute("INSERT INTO t SELECT g, g FROM generate_series(3, 3000) AS g")

@@ -46,6 +46,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     source.close()
 
 
+@pytest.mark.long_only
 def test_every_query_runs_on_the_replica(pair: Any) -> None:
     plain, routed = pair
     refused = {}

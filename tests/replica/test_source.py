@@ -131,6 +131,7 @@ def fold(*processes):
 # Commits
 
 
+@pytest.mark.slow
 def test_every_commit_comes_once_and_in_order(shared_engine, process, opened):
     """P1, P2: of several processes, this one too; at each epoch the bank is whole."""
     first = process()
@@ -239,6 +240,7 @@ def test_an_idle_poll_asks_one_question(writer, opened, monkeypatch):
 # Bulk commits
 
 
+@pytest.mark.slow
 def test_rows_of_bulk_commits_come_too(writer, process, opened):
     """P1: though another process would have folded them before they are polled."""
     copy = Copy(opened()).fill()
@@ -334,6 +336,7 @@ def names(source):
     return {table.name: table.id for table in source.tables()}
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_poll(shared_engine, writer, opened):
     """P1: another number is another table, and one that is gone is not there."""
     source = opened()
@@ -377,6 +380,7 @@ def test_a_table_that_was_dropped_before_its_commits_are_polled(writer, opened):
 # Snapshots
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_the_source(writer, opened):
     """P1: all of its tables at its sts, whatever is committed meanwhile."""
     writer.commit("CREATE TABLE keyless (v INTEGER)")
@@ -407,6 +411,7 @@ def test_a_snapshot_of_the_source(writer, opened):
 # Slots
 
 
+@pytest.mark.slow
 def test_a_slot_keeps_the_log(writer, process, opened):
     """P4: beside checkpoints, for a replica that is away; other processes need it not."""
     copy = Copy(opened()).fill()
@@ -482,6 +487,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_one_replication_has_the_slot(shared_engine, writer, opened):
     """P6: until its process has ended, however that was."""
     child = subprocess.Popen(
@@ -525,6 +531,7 @@ def test_a_slot_that_another_process_has_taken(writer, opened, monkeypatch):
     second.note_durable(second.newest())
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_the_server_is_restarted(shared_engine, process, writer, opened):
     """P4: all that was acknowledged comes, before the crash and after it, once."""

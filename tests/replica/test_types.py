@@ -58,6 +58,7 @@ def same(found):
     ]
 
 
+@pytest.mark.slow
 def test_every_type(shared_engine, source, replicate, reading):
     """Copied, published and folded, NULL too."""
     layout = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
@@ -93,6 +94,7 @@ def test_types_that_are_refused(source, replicate):
     replicate(tables=["account"])
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="MonetDB has neither arrays nor NaN")
 def test_a_row_that_the_replica_cannot_hold(source, replicate, reading, target):
     """P4: its table stops by name, the others go on, durably."""

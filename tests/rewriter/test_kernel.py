@@ -95,6 +95,7 @@ def same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other and str(one) == str(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_coerced_value_is_what_the_engine_stores(
     engine: duckdb.DuckDBPyConnection, type_: str

@@ -10,6 +10,7 @@ from tests.isolation.histories import fill, play
 TRANSACTIONS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_between_processes_it_is_as_within_one(process, level):
     keeper = process().connection

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.isolation.test_history import CREATIONS, Model, table_of
 from tests.sharing.playing import Process
 from tique.history.retention import Retention
 from tique.query.define.history import drop_history, set_history
 
 
+@pytest.mark.slow
 def test_processes_that_fold_in_turn(shared_engine):
     one, two = Process(shared_engine.url), Process(shared_engine.url)
     for creation in CREATIONS:

@@ -33,6 +33,7 @@ def fold(folding, *others):
         process.database.timeline.note_folds()
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_another_process_folds(filled):
     """P1, P3, P7: its folds pass the snapshot, which stays; folded keys are certified."""

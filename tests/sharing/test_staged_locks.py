@@ -79,6 +79,7 @@ def test_the_row_itself_is_not(filled, staging):
     assert filled.rows("SELECT sum(v) FROM t") == [(0,)]
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="the types are its own")
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("is_apart", [False, True], ids=["one process", "two"])

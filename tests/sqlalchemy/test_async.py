@@ -102,6 +102,7 @@ def test_reflection(run):
     run(work)
 
 
+@pytest.mark.slow
 def test_isolation_levels(run):
     async def work(alchemy):
         for level in ("SNAPSHOT", "READ COMMITTED", "SERIALIZABLE", "AUTOCOMMIT"):

@@ -556,6 +556,7 @@ def test_ranges_of_any_text(alchemy):
         assert connection.execute(query).all() == [(bounds.lower, bounds.upper)]
 
 
+@pytest.mark.slow
 def test_a_key_of_a_table_in_the_default_schema(alchemy):
     """As SQLAlchemy's own dialects tell it: without that schema's name."""
     metadata = sa.MetaData()
@@ -587,6 +588,7 @@ def test_a_key_of_a_table_in_the_default_schema(alchemy):
     metadata.drop_all(alchemy)
 
 
+@pytest.mark.slow
 def test_what_is_reflected_can_be_made_again(alchemy):
     """P9: the constraints of the copy hold."""
     made = sa.Table(

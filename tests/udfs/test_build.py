@@ -187,6 +187,7 @@ def test_both_sequencers_have_room_for_as_much():
         assert getattr(_interface, name) == int(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [KEY_CAPACITY, 16])
 def test_the_core_under_threads_that_no_interpreter_lock_tames(tmp_path, keys):
     """P3, P7 and the ring in C alone, with threads that truly run at once."""

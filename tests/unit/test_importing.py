@@ -40,6 +40,7 @@ def test_nothing_heavy_is_loaded():
     assert not set(HEAVY.split()) & set(loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.duckdb
 def test_connect_and_a_query_load_what_they_need(tmp_path):
     url = f"duckdb:///{tmp_path}/shop.duckdb"

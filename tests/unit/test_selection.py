@@ -19,12 +19,14 @@ from tests.plugins.selection import (
     ENGINE_FREE,
     EVERY_ENGINE,
     IN_LONG,
+    LONG_ONLY,
     MONETDB,
     MOST,
     ONE_DUCKDB,
     PLAIN,
     POSTGRESQL,
     RUNS,
+    SLOW,
     SUBJECTS,
 )
 
@@ -188,11 +190,18 @@ def test_each_case_is_on_one_engine(collected):
     for test, cases in tests.items():
         engines = max(len(same) for same in cases.values())
         every = [marks for same in cases.values() for marks in same]
+        chosen = [marks for marks in every if IN_LONG not in marks]
+        if LONG_ONLY in every[0]:
+            assert not chosen, test
+            continue
+        if SLOW in every[0]:
+            assert 1 <= len(chosen) <= 2 * engines, test
+            continue
         if EVERY_ENGINE in every[0]:
-            assert all(IN_LONG not in marks for marks in every), test
+            on_duckdb = [marks for marks in every if DUCKDB in marks]
+            assert all(IN_LONG not in marks for marks in on_duckdb), test
             continue
         spread += engines > 1
-        chosen = [marks for marks in every if IN_LONG not in marks]
         assert min(len(cases), MOST) <= len(chosen) <= len(cases), test
         assert all(len(marks & RUNS.keys()) == 1 for marks in chosen), test
         if len(cases) >= engines == min(map(len, cases.values())):
@@ -213,12 +222,30 @@ def test_of_many_cases_on_a_server_a_short_run_has_some(
         "def test_it(number, monetdb_server): pass"
     )
     there = [number for number, each in enumerate(found) if IN_LONG not in each]
-    if is_long or mark == EVERY_ENGINE:
+    if is_long:
         assert len(there) == 100
     else:
         assert len(there) == MOST
         assert there[0] < 20
         assert there[-1] > 80
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_of_a_slow_test_an_engine_has_one_case(marks, monkeypatch, is_long):
+    monkeypatch.setenv("TIQUE_TEST_LONG", str(int(is_long)))
+    found = marks(
+        f"@pytest.mark.{SLOW}\n"
+        "@pytest.mark.parametrize('number', range(9))\n"
+        "def test_it(number): pass"
+    )
+    assert sum(IN_LONG not in each for each in found) == (9 if is_long else 1)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_what_is_for_long_runs_is_in_no_short_one(marks, monkeypatch, is_long):
+    monkeypatch.setenv("TIQUE_TEST_LONG", str(int(is_long)))
+    (found,) = marks(f"@pytest.mark.{LONG_ONLY}\ndef test_it(): pass")
+    assert (IN_LONG in found) == (not is_long)
 
 
 @pytest.mark.skipif(LONG, reason="in a long run all of it is in both")

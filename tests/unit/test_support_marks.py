@@ -41,6 +41,7 @@ def test_passing_fails(outcome):
     outcome(NOTIMPL, "pass").assert_outcomes(failed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mark", "message"),
     [

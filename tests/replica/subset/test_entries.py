@@ -40,6 +40,7 @@ def test_means_the_same(entry, both):
     assert found.rows == wanted.rows, (found.error, wanted.error)
 
 
+@pytest.mark.slow
 def test_replicas_rewriter_takes_them():
     rewriter = Rewriter(world.Replica(), "duckdb")
     for entry in TRANSLATED:
