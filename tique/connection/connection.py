@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from tique.connection.execution import ExecutionOptions
     from tique.connection.feed import Read
     from tique.connection.query_text import Query
-    from tique.connection.routing.options import Freshness
     from tique.database.database import Database
     from tique.history.feed import Change, Difference
     from tique.query.transaction.isolation import IsolationLevel
@@ -405,7 +404,7 @@ class Connection(Generic[RowT]):
         force_rollback: bool,
         priority: bool,
         as_of: int | datetime | None,
-        freshness: Freshness | None,
+        freshness: float | None,
         read_only: bool | None,
     ) -> Iterator[None]:
         if self.in_transaction:

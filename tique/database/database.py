@@ -570,18 +570,14 @@ def keep(database: Database) -> None:
         database.connections += 1
 
 
-def find_open(url: DatabaseURL) -> Database | None:
-    """The database of that URL, if this process has it open; it may be closed at any time."""
+def join(url: DatabaseURL) -> Database | None:
+    """Count a connection in to the database of that URL, if this process has it open."""
     location = registry.find(url.backend).locate(url.path, url.options, url.server)
-    return _registry.get(location.identity) if location.identity else None
-
-
-def keep_open(database: Database) -> bool:
-    """Count a further connection in, and return True; False if it was closed."""
     with _registry_lock:
-        is_open = _registry.get(database.name) is database
-        database.connections += is_open
-        return is_open
+        found = _registry.get(location.identity) if location.identity else None
+        if found is not None:
+            found.connections += 1
+        return found
 
 
 def release(database: Database) -> None:

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.replica import functions, types
-from tique_rewriter.replica.numbers import arithmetic, negated, rounded
+from tique_rewriter.replica import types
+from tique_rewriter.replica.functions import (
+    CALLS,
+    aggregate,
+    arithmetic,
+    call,
+    constant,
+    in_range,
+    negated,
+    rounded,
+)
 from tique_rewriter.replica.types import Refusal, Type, Value, cast, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
-_COMPARISONS = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-_COMPARISONS["nullsafeeq"] = "IS NOT DISTINCT FROM"
-_COMPARISONS["nullsafeneq"] = "IS DISTINCT FROM"
-_AGGREGATES = {"count": "count", "sum": "sum", "avg": "avg", "min": "min", "max": "max"}
-_AGGREGATES |= {"logicaland": "bool_and", "logicalor": "bool_or"}
-_LEVELS = (
-    "or|and|not|is|{}|between in like escape|dpipe|add sub|mul div mod|neg|collate"
-)
-_LEVELS = _LEVELS.format(" ".join(_COMPARISONS))
-_STRENGTHS = {
-    key: n for n, level in enumerate(_LEVELS.split("|")) for key in level.split()
-}
-"""How strongly PostgreSQL's operators bind; on others brackets have no effect."""
-_CHAINS = re.compile("or|and|not|dpipe|add|sub|mul|div|mod|escape")
-"""Those of which the left side may be another one of the same strength."""
-_ARGUMENTS = "this expressions expression substr replacement start length"
+_ARGUMENTS = "this expressions expression start length"
 _PARTS = (
     f"{_ARGUMENTS} query low high ifs default to is_string decimals unit table "
-    "negate position big_int typed safe coalesce ignore_nulls"
+    "negate big_int typed safe coalesce ignore_nulls"
 )
 """Parts of a node: arguments, those that are looked at, and those that say nothing."""
 _INTERVAL = re.compile(r"-?\d{1,4} (YEAR|MONTH|WEEK|DAY|HOUR|MINUTE|SECOND)S?")
-_BOOLEAN, _TIMESTAMP = Type("boolean"), Type("timestamp")
+_NULL = Value("NULL", Type("null"), "0")
 
 
 def check_parts(node: exp.Expr, allowed: str) -> None:
@@ -48,219 +43,194 @@ def check_parts(node: exp.Expr, allowed: str) -> None:
             raise Refusal(f"{type(node).__name__} with {key}")
 
 
-def _check_binding(node: exp.Expr) -> None:
-    """Refuse operators that the parser may have bound otherwise than PostgreSQL does."""
-    own = _STRENGTHS.get(node.key, -1)
-    for place, part in node.args.items():
-        strength = _STRENGTHS.get(getattr(part, "key", ""), len(_STRENGTHS))
-        is_chain = place == "this" or own < 2
-        if strength < own or (
-            strength == own and not (is_chain and _CHAINS.fullmatch(node.key))
-        ):
-            raise Refusal("operators that bind in another order: put brackets")
-
-
-def _truth(sql: str) -> Value:
-    return Value(f"({sql})", _BOOLEAN)
-
-
-def _compared(operator: str, left: Value, right: Value) -> Value:
-    is_ordering = operator in ("<", "<=", ">", ">=")
-    one, other = types.comparable(left, right, is_ordering=is_ordering)
-    return _truth(f"{one} {operator} {other}")
-
-
 @dataclass
-class Expressions:
-    """Translates the expressions of one query.
-
-    ``column`` and ``subquery`` translate names, and queries inside of this one.
-    """
+class Expressions(ABC):
+    """Translates the expressions of one query: what is not in an entry has a method."""
 
     parameters: Sequence[Value | None]
-    column: Callable[[exp.Expr], Value]
-    subquery: Callable[[exp.Expr], tuple[str, list[Value]]]
 
-    def value(self, node: exp.Expr, behind: str = "") -> Value:
-        """Return the value of an expression; FILTER comes ``behind`` an aggregate."""
+    @abstractmethod
+    def _on_column(self, node: exp.Expr) -> Value:
+        """Return what a name stands for."""
+
+    @abstractmethod
+    def subquery(self, node: exp.Expr) -> tuple[str, list[Value]]:
+        """Return the text of a query inside of this one, and its columns."""
+
+    def value(self, node: exp.Expr) -> Value:
+        """Return the value of an expression."""
         check_parts(node, _PARTS)
-        _check_binding(node)
-        if node.key in _AGGREGATES:
-            found = self._aggregate(node, behind)
-        elif behind:
-            raise Refusal("FILTER behind another function")
-        elif node.key in _COMPARISONS:
-            both = self.value(node.this), self.value(node.expression)
-            found = _compared(_COMPARISONS[node.key], *both)
-        elif node.key in _HANDLERS:
-            found = _HANDLERS[node.key](self, node)
-        else:
-            side = (node.args.get("position") or "") if node.key == "trim" else ""
-            name = type(node).__name__ + side.replace("BOTH", "")
-            if name not in functions.ENTRIES:
-                raise Refusal(node.name if node.key == "anonymous" else name)
-            found = functions.call(name, self._arguments(node))
-        return _truth(f"NOT {found.sql}") if node.args.get("negate") else found
+        visit = getattr(self, f"_on_{node.key}", None)
+        if visit is None and node.key not in CALLS:
+            is_named = isinstance(node, exp.Anonymous)
+            raise Refusal(node.name if is_named else type(node).__name__)
+        found: Value = visit(node) if visit else call(node.key, *self._arguments(node))
+        return call("not", found) if node.args.get("negate") else found
 
     def condition(self, node: exp.Expr) -> str:
         """Return the text of a truth value."""
-        value = types.known(self.value(node), "boolean")
-        if value.type != _BOOLEAN:
-            raise Refusal(f"a {value.type.name} as a condition")
-        return value.sql
-
-    def _conditions(self, node: exp.Expr, word: str) -> Value:
-        both = self.condition(node.this), self.condition(node.expression)
-        return _truth(f" {word} ".join(both))
+        value = self.value(node)
+        is_untyped = value.type.name in types.UNTYPED
+        return value.to(Type("boolean")).sql if is_untyped else value.sql
 
     def _arguments(self, node: exp.Expr) -> list[Value]:
         parts = [node.args.get(key) for key in _ARGUMENTS.split()]
         lists = [part if isinstance(part, list) else [part] for part in parts]
         return [self.value(part) for each in lists for part in each if part is not None]
 
-    def _arithmetic(self, node: exp.Expr) -> Value:
+    # Constants and brackets
+
+    def _on_null(self, node: exp.Expr) -> Value:
+        return _NULL
+
+    def _on_boolean(self, node: exp.Expr) -> Value:
+        return Value(str(node.this).upper(), Type("boolean"))
+
+    def _on_literal(self, node: exp.Expr) -> Value:
+        if node.is_string:
+            return Value(quoted(node.name), Type("unknown"), literal=node.name)
+        return types.number(node.name, may_be_integer=True)
+
+    def _on_parameter(self, node: exp.Expr) -> Value:
+        value = self.parameters[int(node.this.name) - 1]
+        if value is None:
+            raise Refusal(f"a value of the class of parameter {node.this.name}")
+        return value
+
+    def _on_paren(self, node: exp.Expr) -> Value:
+        return self.value(node.this)
+
+    # Operators
+
+    def _on_neg(self, node: exp.Expr) -> Value:
+        return negated(self.value(node.this))
+
+    def _on_add(self, node: exp.Expr) -> Value:
         left, operator = self.value(node.this), _ARITHMETIC[node.key]
         if isinstance(node.expression, exp.Interval):
             text = f"{node.expression.name} {node.expression.text('unit')}"
             is_moment = left.type.name in ("date", "timestamp") and operator in "+-"
             if not _INTERVAL.fullmatch(text) or not is_moment:
                 raise Refusal("an interval but of one unit beside a date or timestamp")
-            moved = f"{functions.in_range(left)} {operator} INTERVAL {quoted(text)}"
-            return Value(cast(moved, _TIMESTAMP), _TIMESTAMP)
+            moved = f"{in_range(left)} {operator} INTERVAL {quoted(text)}"
+            return Value(cast(moved, Type("timestamp")), Type("timestamp"))
         right = self.value(node.expression)
-        if left.type.name == "date" and right.type.name != "unknown":
-            return functions.call(type(node).__name__, [left, right])
+        if left.type.name == "date" and right.type.name not in types.UNTYPED:
+            return call(node.key, left, right)
         return arithmetic(operator, left, right)
 
-    def _literal(self, node: exp.Expr) -> Value:
-        if node.is_string:
-            return Value(quoted(node.name), Type("unknown"), literal=node.name)
-        return types.number(node.name, may_be_integer=True)
+    _on_sub = _on_mul = _on_div = _on_mod = _on_add
 
-    def _parameter(self, node: exp.Expr) -> Value:
-        value = self.parameters[int(node.this.name) - 1]
-        if value is None:
-            raise Refusal(f"a value of the class of parameter {node.this.name}")
-        return value
-
-    def _is(self, node: exp.Expr) -> Value:
+    def _on_is(self, node: exp.Expr) -> Value:
         if isinstance(node.expression, exp.Null):
-            return _truth(f"{self.value(node.this).sql} IS NULL")
-        return self._conditions(node, "IS NOT DISTINCT FROM")
+            return Value(f"({self.value(node.this).sql} IS NULL)", Type("boolean"))
+        return call("is", *self._arguments(node))
 
-    def _between(self, node: exp.Expr) -> Value:
+    def _on_between(self, node: exp.Expr) -> Value:
         value = self.value(node.this)
-        low = _compared(">=", value, self.value(node.args["low"]))
-        high = _compared("<=", value, self.value(node.args["high"]))
-        return _truth(f"{low.sql} AND {high.sql}")
+        low, high = (self.value(node.args[side]) for side in ("low", "high"))
+        return call("and", call("gte", value, low), call("lte", value, high))
 
-    def _in(self, node: exp.Expr) -> Value:
+    def _on_in(self, node: exp.Expr) -> Value:
         value, query = self.value(node.this), node.args.get("query")
-        listed, items = self.subquery(query) if query else ("", [])
-        items = items or [self.value(item) for item in node.expressions]
-        equal = [types.comparable(value, item, is_ordering=False) for item in items]
-        listed = listed or ", ".join(item for _, item in equal)
-        is_changed = query and (len(items) != 1 or equal[0][1] != items[0].sql)
-        if is_changed or len({left for left, _ in equal}) != 1:
-            raise Refusal("IN with values or columns of other types, or with several")
-        return _truth(f"{equal[0][0]} IN ({listed})")
+        if query is None:
+            items = [self.value(item) for item in node.expressions]
+            one, *others = [each.sql for each in types.common([value, *items])]
+            return Value(f"({one} IN ({', '.join(others)}))", Type("boolean"))
+        sql, columns = self.subquery(query)
+        left, right = types.common([value, columns[0].seen("c1")])
+        if right.sql != "c1":
+            sql = f"SELECT {right.sql} FROM ({sql}) AS q(c1)"  # noqa: S608
+        return Value(f"({left.sql} IN ({sql}))", Type("boolean"))
 
-    def _subquery(self, node: exp.Expr) -> Value:
+    def _on_exists(self, node: exp.Expr) -> Value:
+        return Value(f"(EXISTS ({self.subquery(node.this)[0]}))", Type("boolean"))
+
+    def _on_subquery(self, node: exp.Expr) -> Value:
         sql, columns = self.subquery(node)
-        if len(columns) != 1:
-            raise Refusal("a subquery for several columns as a value")
         return columns[0].seen(f"({sql})")
 
-    def _like(self, node: exp.Expr) -> Value:
-        escape, like = "\\", node
-        if node.key == "escape":
-            escape, like = node.expression.name, node.this
-            check_parts(like, _PARTS)
-            _check_binding(like)
-        if like.key != "like" or len(escape) != 1:
-            raise Refusal("ESCAPE without LIKE and one character")
-        value, pattern = self.value(like.this), self.value(like.expression)
+    def _on_like(self, node: exp.Expr) -> Value:
+        value, pattern = self._arguments(node)
         # (char(n) keeps its blanks here, and only here.)
         text = value.sql if value.type.name == "bpchar" else types.as_text(value).sql
-        sql = f"({text} LIKE {types.as_text(pattern).sql}"
-        if pattern.literal is None or escape in pattern.literal:
-            sql += f" ESCAPE {quoted(escape)}"
-        is_negated = like is not node and like.args.get("negate")
-        return _truth(f"NOT {sql})" if is_negated else f"{sql})")
+        sql = f"{text} LIKE {types.as_text(pattern).sql}"
+        if pattern.literal is None or "\\" in pattern.literal:
+            sql += " ESCAPE '\\'"
+        return Value(f"({sql})", Type("boolean"))
 
-    def _collate(self, node: exp.Expr) -> Value:
-        if node.expression.name != "C":
-            raise Refusal(f"COLLATE {node.expression.name}")
-        return replace(types.as_text(self.value(node.this)), collation="C")
+    # Choices
 
-    def _case(self, node: exp.Expr) -> Value:
-        ifs, tests = node.args["ifs"], []
-        for each in ifs:
-            if node.this is None:
-                tests.append(self.condition(each.this))
-            else:
-                value = types.known(self.value(node.this), "text")
-                tests.append(_compared("=", value, self.value(each.this)).sql)
+    def _on_case(self, node: exp.Expr) -> Value:
+        ifs = node.args["ifs"]
+        if node.this is None:
+            tests = [self.condition(each.this) for each in ifs]
+        else:
+            value = self.value(node.this)
+            tests = [call("eq", value, self.value(each.this)).sql for each in ifs]
         results = [self.value(each.args["true"]) for each in ifs]
         results.append(self.value(node.args.get("default") or exp.Null()))
-        same = types.common(results)
-        return _chosen(same, tests, _case(tests, [value.sql for value in same]))
+        return _chosen(tests, results)
 
-    def _choice(self, node: exp.Expr) -> Value:
-        same = types.common(self._arguments(node))
-        sql = f"{node.key}({', '.join(value.sql for value in same)})"
-        if node.key == "coalesce":
-            return _chosen(
-                same, [f"{value.sql} IS NOT NULL" for value in same[:-1]], sql
-            )
-        found = _chosen(same, (), sql)
-        types.check_order(found)
-        return found
+    def _on_coalesce(self, node: exp.Expr) -> Value:
+        values = self._arguments(node)
+        return _chosen([f"{value.sql} IS NOT NULL" for value in values[:-1]], values)
 
-    def _nullif(self, node: exp.Expr) -> Value:
+    def _on_nullif(self, node: exp.Expr) -> Value:
         value, other = self._arguments(node)
-        are_integers = {value.type.name, other.type.name} <= {*types.INTEGERS}
-        if other.type.name not in (value.type.name, "unknown") and not are_integers:
+        names = {value.type.name, other.type.name} - types.UNTYPED
+        if len(names) > 1 and not names <= {*types.INTEGERS}:
             raise Refusal("NULLIF of two types")
-        equal = _compared("=", value, other)
-        sql = f"(CASE WHEN {equal.sql} THEN NULL ELSE {value.sql} END)"
-        return replace(value, sql=sql, literal=None)
+        return _chosen([call("eq", value, other).sql], [_NULL, value])
 
-    def _round(self, node: exp.Expr) -> Value:
+    # Functions with forms of their own
+
+    def _on_extract(self, node: exp.Expr) -> Value:
+        return call("extract", _unit(node.name), self.value(node.expression))
+
+    def _on_timestamptrunc(self, node: exp.Expr) -> Value:
+        return call("date_trunc", _unit(node.text("unit")), self.value(node.this))
+
+    def _on_round(self, node: exp.Expr) -> Value:
         value, places = self.value(node.this), node.args.get("decimals")
         if value.type.name != "numeric":
-            raise Refusal(f"round() of a {value.type.name}")
-        return rounded(
-            value, functions.constant(self.value(places), 0) if places else 0
-        )
+            raise Refusal(f"round({value.type.name})")
+        return rounded(value, constant(self.value(places), 0) if places else 0)
 
-    def _cast(self, node: exp.Expr) -> Value:
-        value, to = self.value(node.this), node.args["to"]
-        name = getattr(to.this, "value", "").lower()
-        sizes = ",".join(size.name for size in to.expressions)
-        if name == "decimal" and value.type.name in types.EXACT and not sizes:
+    def _on_cast(self, node: exp.Expr) -> Value:
+        value = self.value(node.this)
+        name = node.args["to"].sql("postgres").lower().replace(", ", ",")
+        is_exact = value.type.name in types.EXACT
+        if is_exact and name == "decimal":
             return types.as_numeric(value)
-        type_ = types.named(f"{name}({sizes})" if sizes else name)
-        if type_.name == "numeric" and value.type.name in types.EXACT:
+        type_ = types.named(name)
+        if is_exact and type_.name == "numeric":
             return Value(cast(value.sql, type_), type_, str(type_.scale))
-        if sizes or type_.name == "bpchar":
-            raise Refusal(f"a cast to {name}({sizes})")
-        value = types.known(value, type_.name)
-        if value.type == type_:
-            return value
-        return functions.call(f"::{type_.name.split()[0]}", [value])
+        if "(" in name:
+            raise Refusal(f"a cast to {name}")
+        if value.type.name in types.UNTYPED or value.type == type_:
+            return value.to(type_)
+        return call(f"::{type_.name.split()[0]}", value)
 
-    def _aggregate(self, node: exp.Expr, behind: str) -> Value:
+    # Aggregates
+
+    def _on_count(self, node: exp.Expr) -> Value:
         argument, distinct = node.this, ""
         if isinstance(argument, exp.Star) and node.key == "count":
-            return Value(f"count(*){behind}", Type("bigint"))
+            return Value("count(*)", Type("bigint"))
         if isinstance(argument, exp.Distinct):
             check_parts(argument, "expressions")
             (argument, *others), distinct = argument.expressions, "DISTINCT "
             if others:
                 raise Refusal("DISTINCT of several values")
-        value = self.value(argument)
-        return functions.aggregate(_AGGREGATES[node.key], value, distinct, behind)
+        return aggregate(node.key, self.value(argument), distinct)
+
+    _on_sum = _on_avg = _on_min = _on_max = _on_count
+
+
+def _unit(name: str) -> Value:
+    """A unit of time as an argument."""
+    return Value(name.lower(), Type(name.lower()))
 
 
 def _case(tests: Sequence[str], parts: Sequence[str]) -> str:
@@ -269,50 +239,16 @@ def _case(tests: Sequence[str], parts: Sequence[str]) -> str:
     return f"(CASE {whens}ELSE {parts[-1]} END)"
 
 
-def _chosen(values: Sequence[Value], tests: Sequence[str], sql: str) -> Value:
-    """One of some values of a type, each behind its test; without tests any of them."""
-    given = [v for v in values if not v.sql.replace("CAST(", "").startswith("NULL ")]
-    shown = {value.shown for value in given}
-    digits = shown.pop() if len(shown) == 1 else None
-    if tests and shown and None not in shown:
-        digits = _case(tests, [value.shown or "0" for value in values])
-    return Value(sql, values[0].type, digits, types.collation_of(values))
-
-
-_HANDLERS: dict[str, Callable[[Expressions, exp.Expr], Value]] = {
-    **dict.fromkeys(_ARITHMETIC, Expressions._arithmetic),
-    **dict.fromkeys(["coalesce", "greatest", "least"], Expressions._choice),
-    "like": Expressions._like,
-    "escape": Expressions._like,
-    "and": lambda self, node: self._conditions(node, "AND"),
-    "or": lambda self, node: self._conditions(node, "OR"),
-    "not": lambda self, node: _truth(f"NOT {self.condition(node.this)}"),
-    "exists": lambda self, node: _truth(f"EXISTS ({self.subquery(node.this)[0]})"),
-    "boolean": lambda self, node: Value(str(node.this).upper(), _BOOLEAN),
-    "null": lambda self, node: Value("NULL", Type("unknown"), "0"),
-    "column": lambda self, node: self.column(node),
-    "paren": lambda self, node: self.value(node.this),
-    "neg": lambda self, node: negated(self.value(node.this)),
-    "filter": lambda self, node: self.value(
-        node.this, f" FILTER (WHERE {self.condition(node.expression.this)})"
-    ),
-    "extract": lambda self, node: functions.call(
-        node.name.lower(), [self.value(node.expression)]
-    ),
-    "timestamptrunc": lambda self, node: functions.call(
-        f"to{node.text('unit')}", [self.value(node.this)]
-    ),
-}
-for _name in [
-    "literal",
-    "parameter",
-    "is",
-    "between",
-    "in",
-    "subquery",
-    "collate",
-    "case",
-    "nullif",
-]:
-    _HANDLERS[_name] = getattr(Expressions, f"_{_name}")
-_HANDLERS |= {"round": Expressions._round, "cast": Expressions._cast}
+def _chosen(tests: Sequence[str], values: Sequence[Value]) -> Value:
+    """The first value of which the test is true, or the last one."""
+    same = types.common(values)
+    if any(value.type.name == "bpchar" for value in values):
+        raise Refusal("a choice of values of char(n)")
+    pairs = zip(values, same, strict=True)
+    digits = {new.shown for old, new in pairs if old.type.name != "null"}
+    shown = min(digits, key=str, default=None)
+    if len(digits) > 1:
+        parts = [value.shown or "0" for value in same]
+        shown = None if None in digits else _case(tests, parts)
+    sql = _case(tests, [value.sql for value in same])
+    return Value(sql, same[0].type, shown, types.collation_of(same))

@@ -23,8 +23,7 @@ class Refusal(Exception):
 class Type(NamedTuple):
     """A type by PostgreSQL's name; a numeric has the digits and scale of its DECIMAL.
 
-    ``unknown`` is that of a string without a type, of NULL and of such parameters; NULL
-    shows 0 digits, the others none.
+    ``unknown`` is that of a string without a type and of such parameters, ``null`` of NULL.
     """
 
     name: str
@@ -40,18 +39,19 @@ class Type(NamedTuple):
 
 
 _DUCKDB = {"double precision": "DOUBLE", "bytea": "BLOB"}
-_DUCKDB |= dict.fromkeys(["text", "bpchar", "unknown"], "VARCHAR")
+_DUCKDB |= dict.fromkeys(["text", "bpchar", "unknown", "null"], "VARCHAR")
 MOST_DIGITS, _MOST_SCALE = 38, 30
 INTEGERS = {"smallint": 5, "integer": 10, "bigint": 19}
 """Their digits, narrow ones first."""
 EXACT = frozenset({*INTEGERS, "numeric"})
-TEXTS = frozenset({"text", "bpchar", "unknown"})
+TEXTS = frozenset({"text", "bpchar"})
+UNTYPED = frozenset({"unknown", "null"})
 ORDERED = EXACT | TEXTS | {"double precision", "boolean", "date", "time", "timestamp"}
 ORDERED |= {"timestamptz"}
+_WIDER = (*INTEGERS, "numeric", "double precision"), ("date", "timestamp")
+"""The lattice: types of which each converts to those behind it; others to none."""
 C_COLLATIONS = frozenset({"C", "POSIX", "the default, which is C"})
 """Collations by which texts are in the order of their code points."""
-ERROR = "error('another answer than PostgreSQL''s: ask the source')"
-"""An expression that has no value in the replica."""
 _SPELLINGS = {
     **dict.fromkeys(["varchar", "character varying"], "text"),
     "int": "integer",
@@ -61,12 +61,20 @@ _SPELLINGS = {
     "bool": "boolean",
     "float8": "double precision",
     "double": "double precision",
-    "pg_catalog.bpchar": "bpchar",
+    **dict.fromkeys(["character", "pg_catalog.bpchar"], "bpchar"),
     "time without time zone": "time",
     "timestamp with time zone": "timestamptz",
 }
-_SIZED = re.compile(r"(varchar|pg_catalog\.bpchar|timestamp)\(\d+\)")
 _NUMERIC = re.compile(r"(?:numeric|decimal)\((\d+),(\d+)\)")
+_DATE, _NUMBER = r"(?!0000)\d{4}-\d\d-\d\d", r"-?\d{1,20}(?:\.\d{1,15})?"
+_LITERALS = {
+    "date": _DATE,
+    "timestamp": rf"{_DATE}(?: \d\d:\d\d(?::\d\d(?:\.\d{{1,6}})?)?)?",
+    "time": r"(?!24)\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?",
+    "boolean": "true|false|t|f",
+    **dict.fromkeys(INTEGERS, r"-?\d{1,19}"),
+}
+"""The strings of a type that both engines read as the same value."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +98,22 @@ class Value:
         return self.type.name != "numeric" or self.shown == str(self.type.scale)
 
     def to(self, type_: Type) -> Value:
-        """Return the value with another type that DuckDB converts it to exactly."""
+        """Return the value with a wider type, or a string with the type that it stands for."""
+        sql, name = self.sql, self.type.name
         if self.type == type_:
             return self
-        return replace(self, sql=cast(self.sql, type_), type=type_)
+        if name == "unknown" and type_.name not in TEXTS:
+            pattern = _LITERALS.get(type_.name, "(?!)")
+            if not re.fullmatch(pattern, self.literal or ""):
+                raise Refusal(
+                    f"the string {sql} as a {type_.name}: give one of that type"
+                )
+        if type_.name == "double precision" and name == "numeric":
+            if self.literal is None:
+                raise Refusal("a numeric as a double precision")
+            sql = quoted(self.literal)
+        shown = self.shown if name == "numeric" else "0"
+        return replace(self, sql=cast(sql, type_), type=type_, shown=shown)
 
     def seen(self, sql: str) -> Value:
         """Return what a query around it sees, which knows nothing of single digits."""
@@ -111,6 +131,12 @@ def quoted(text: str, quote: str = "'") -> str:
     return quote + text.replace(quote, quote * 2) + quote
 
 
+def checked(condition: str, sql: str) -> str:
+    """Return an expression: an error where a condition is false, NULL where it is NULL."""
+    error = "error('another answer than PostgreSQL''s: ask the source')"
+    return f"(CASE WHEN {condition} THEN {sql} WHEN NOT ({condition}) THEN {error} END)"
+
+
 def numeric(digits: int, scale: int) -> Type:
     """Return a type of numerics; what has more digits than a DECIMAL is an error."""
     if scale > _MOST_SCALE:
@@ -118,61 +144,35 @@ def numeric(digits: int, scale: int) -> Type:
     return Type("numeric", min(max(digits, scale + 1), MOST_DIGITS), scale)
 
 
+def family(name: str) -> str:
+    """Return PostgreSQL's usual name of a type, without its sizes."""
+    lower = re.sub(r"\(.*\)", "", name.lower())
+    return _SPELLINGS.get(lower, lower)
+
+
 def named(name: str) -> Type:
     """Return the type of a name of PostgreSQL's."""
-    lower = name.lower()
-    if (found := _NUMERIC.fullmatch(lower)) and int(found[1]) <= MOST_DIGITS:
+    found = _NUMERIC.fullmatch(name.lower())
+    if found and int(found[1]) <= MOST_DIGITS:
         return Type("numeric", int(found[1]), int(found[2]))
-    lower = _SIZED.sub(r"\1", lower)
-    lower = _SPELLINGS.get(lower, lower)
-    if lower not in ORDERED - {"numeric", "unknown"} | {"uuid", "bytea"}:
+    if family(name) not in ORDERED - {"numeric"} | {"uuid", "bytea"}:
         raise Refusal(f"the type {name}")
-    return Type(lower)
+    return Type(family(name))
 
 
 _EQUALITIES = frozenset({"=", "OPERATOR(pg_catalog.=)"})
 
 
-def column_value(sql: str, column: Column, default: str) -> Value:
-    """Return a table's column as an expression, given the default collation."""
+def column_value(column: Column, default: str) -> Value:
+    """Return what a table's column has, given the default collation."""
     is_own = column.is_opaque or column.is_named or column.equality not in _EQUALITIES
     if column.domain or is_own:
         raise Refusal(f"the type of column {column.name}")
     type_ = named(column.type)
     if type_.name not in TEXTS:
-        return Value(sql, type_, str(type_.scale))
+        return Value("", type_, str(type_.scale))
     collation = (column.collation or default).replace('"', "")
-    return Value(sql, type_, None, collation.removeprefix("pg_catalog."))
-
-
-_TIME, _DATE = r"\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?", r"(?!0000)\d{4}-\d\d-\d\d"
-_LITERALS = {
-    "date": _DATE,
-    "timestamp": f"{_DATE}(?: {_TIME})?",
-    "time": f"(?!24){_TIME}",
-    "boolean": "true|false|t|f",
-    "numeric": r"-?\d{1,20}(?:\.\d{1,15})?",
-    "uuid": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    **dict.fromkeys(INTEGERS, r"-?\d{1,19}"),
-    "double precision": r"-?\d{1,15}(?:\.\d{1,15})?",
-}
-"""The strings of a type that both engines read as the same value."""
-
-
-def known(value: Value, name: str) -> Value:
-    """Return a constant of unknown type as one of the type with that name."""
-    if value.type.name != "unknown":
-        return value
-    if name in TEXTS:
-        return replace(value, type=Type("text"))
-    if value.shown is not None:
-        type_ = numeric(MOST_DIGITS, 0) if name == "numeric" else Type(name)
-        return replace(value.to(type_), shown="0")
-    if value.literal is None:
-        raise Refusal(f"a str given for a {name}: give a value of its type")
-    if not re.fullmatch(_LITERALS.get(name, "(?!)"), value.literal):
-        raise Refusal(f"{value.sql} as a {name}")
-    return number(value.literal) if name == "numeric" else value.to(Type(name))
+    return Value("", type_, None, collation.removeprefix("pg_catalog."))
 
 
 def number(text: str, *, may_be_integer: bool = False) -> Value:
@@ -180,7 +180,7 @@ def number(text: str, *, may_be_integer: bool = False) -> Value:
     for name, bits in (("integer", 31), ("bigint", 63)):
         if may_be_integer and text.isdigit() and int(text) < 1 << bits:
             return Value(cast(text, Type(name)), Type(name), literal=text)
-    if not re.fullmatch(r"-?\d+(\.\d+)?", text):
+    if not re.fullmatch(_NUMBER, text):
         raise Refusal(f"the number {text}")
     digits, _, behind = text.lstrip("-").partition(".")
     type_ = numeric(len(digits) + len(behind), len(behind))
@@ -189,19 +189,21 @@ def number(text: str, *, may_be_integer: bool = False) -> Value:
 
 def as_numeric(value: Value) -> Value:
     """Return an exact number as a numeric."""
+    if value.type.name == "unknown" and value.literal is not None:
+        return number(value.literal)
     if value.type.name == "numeric":
         return value
-    return replace(value.to(numeric(INTEGERS[value.type.name], 0)), shown="0")
+    digits = len(value.literal or "") or INTEGERS.get(value.type.name, 1)
+    return value.to(numeric(digits, 0))
 
 
 def as_text(value: Value) -> Value:
     """Return what PostgreSQL converts to text without being asked, as text."""
     if value.type.name == "bpchar":
         return replace(value, sql=f"rtrim({value.sql}, ' ')", type=Type("text"))
-    value = known(value, "text")
-    if value.type.name != "text":
+    if value.type.name not in UNTYPED | {"text"}:
         raise Refusal(f"a {value.type.name} where a text is expected")
-    return value
+    return replace(value, type=Type("text"))
 
 
 def collation_of(values: Iterable[Value]) -> str | None:
@@ -214,45 +216,22 @@ def collation_of(values: Iterable[Value]) -> str | None:
 
 def common(values: Sequence[Value]) -> list[Value]:
     """Return values converted to the one type that PostgreSQL chooses for all of them."""
-    names = {value.type.name for value in values} - {"unknown"}
-    if not names or names == {"text"}:
+    names = {value.type.name for value in values} - UNTYPED
+    if names == {"bpchar"}:
+        # Blanks at the end of char(n) do not count, nor of a constant beside one.
+        values = [replace(value, type=Type("bpchar")) for value in values]
+    if not names or names & TEXTS:
         return [as_text(value) for value in values]
-    name = max(names, key=lambda each: INTEGERS.get(each, MOST_DIGITS))
-    if "bpchar" in names or not (len(names) == 1 or names <= EXACT):
-        raise Refusal(f"a choice among values of {' and '.join(sorted(names))}")
+    chains = [chain for chain in (*_WIDER, (min(names),)) if names <= {*chain}]
+    if not chains:
+        raise Refusal(f"values of {' and '.join(sorted(names))} together")
+    name = max(names, key=chains[0].index)
     if name != "numeric":
-        return [known(value, name).to(Type(name)) for value in values]
-    numbers = [as_numeric(known(value, name)) for value in values]
+        return [value.to(Type(name)) for value in values]
+    numbers = [as_numeric(value) for value in values]
     scale = max(value.type.scale for value in numbers)
     whole = max(value.type.digits - value.type.scale for value in numbers)
     return [value.to(numeric(whole + scale, scale)) for value in numbers]
-
-
-def comparable(left: Value, right: Value, *, is_ordering: bool) -> tuple[str, str]:
-    """Return two expressions that DuckDB compares as PostgreSQL does the values."""
-    both = [left, right]
-    names = {value.type.name for value in both} - {"unknown"}
-    if names == {"bpchar"}:
-        # Blanks at the end of char(n) do not count, nor of a constant beside one.
-        both = [replace(value, type=Type("bpchar")) for value in both]
-    if not names or names & TEXTS:
-        both = [as_text(value) for value in both]
-    elif "double precision" in names:
-        both = [_as_double(value) for value in both]
-    elif names != {"date", "timestamp"} and not (len(names) == 2 and names <= EXACT):
-        both = common(both)
-    if is_ordering:
-        check_order(replace(both[0], collation=collation_of(both)))
-    return both[0].sql, both[1].sql
-
-
-def _as_double(value: Value) -> Value:
-    value, double = known(value, "double precision"), Type("double precision")
-    if value.type.name == "numeric" and value.literal is not None:
-        return Value(cast(quoted(value.literal), double), double)
-    if value.type.name not in INTEGERS and value.type != double:
-        raise Refusal(f"a {value.type.name} compared with a double precision")
-    return value.to(double)
 
 
 def check_order(value: Value) -> None:
@@ -261,3 +240,9 @@ def check_order(value: Value) -> None:
         raise Refusal("the order of a text whose collation is not C")
     if value.type.name not in ORDERED:
         raise Refusal(f"the order of values of {value.type.name}")
+
+
+def check_distinct(value: Value) -> None:
+    """Refuse values of which equal ones may look different."""
+    if value.type.name in UNTYPED | {"double precision"} or not value.is_fixed:
+        raise Refusal(f"distinct values of {value.type.name}, which may look different")

@@ -34,14 +34,6 @@ class Both:
             world.ask_duckdb(self.replica, translation, values, is_ordered=is_ordered),
         )
 
-    def names(self, sql: str) -> list[str] | None:
-        """Return PostgreSQL's names of the result's columns; None after an error."""
-        try:
-            cursor = self.source.execute(sql)
-        except psycopg.Error:
-            return None
-        return [column.name for column in cursor.description or ()]
-
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Both]:

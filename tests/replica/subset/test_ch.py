@@ -14,7 +14,6 @@ from benchmarks.ch.relations import TABLES as ADDED
 from benchmarks.ch.relations import generate
 from benchmarks.tpcc.schema import COLUMNS
 from tests.replica.subset import world
-from tique_rewriter.replica import translate
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.duckdb
@@ -28,7 +27,7 @@ def _table(name: str, text: str) -> Table:
         kind = kind.replace(" ", "").replace("DECIMAL", "NUMERIC")
         kind = re.sub(r"^CHAR", "pg_catalog.bpchar", kind)
         columns.append(Column(column, kind))
-    return Table("public", name, tuple(columns))
+    return Table("ch", name, tuple(columns))
 
 
 TABLES = {name: _table(name, text) for name, text in COLUMNS.items()}
@@ -130,20 +129,12 @@ def filled(servers):
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_ch(filled, name):
-    translation = translate(
-        QUERIES[name],
-        None,
-        lambda schema, table: TABLES.get(table),
-        collation_is_c=True,
-        schemas={"public": "ch"},
-    )
-    wanted = world.ask_postgresql(filled.source, QUERIES[name], None, is_ordered=False)
+    query = QUERIES[name]
+    translation = world.translated(query, find=lambda _, table: TABLES.get(table))
+    wanted = world.ask_postgresql(filled.source, query, None, is_ordered=False)
     found = world.ask_duckdb(filled.replica, translation, None, is_ordered=False)
     assert wanted.rows is not None, wanted.error
     assert found.rows == wanted.rows, found.error
-    assert [column for column, _ in translation.columns] == [
-        column.name for column in filled.source.execute(QUERIES[name]).description
-    ]
     if name not in ("Q15", "Q18", "Q20"):
         assert any(value != "NoneType None" for row in wanted.rows for value in row), (
             name

@@ -40,13 +40,6 @@ def test_means_the_same(entry, both):
     assert found.rows == wanted.rows, (found.error, wanted.error)
 
 
-@pytest.mark.parametrize("entry", TRANSLATED, ids=lambda entry: entry.sql[:60])
-def test_names_are_those_of_postgresql(entry, both):
-    names = both.names(entry.sql)
-    if names is not None:
-        assert [name for name, _ in world.translated(entry.sql).columns] == names
-
-
 @pytest.mark.slow
 def test_replicas_rewriter_takes_them():
     rewriter = Rewriter(world.Replica(), "duckdb")
@@ -123,5 +116,6 @@ def test_random_queries(seed, both):
         except Refusal:
             continue
         wanted, found = both(sql)
-        if found.rows is not None and not wanted.is_of_a_row:
+        # (The source is asked first whether it takes a statement at all.)
+        if None not in (found.rows, wanted.rows):
             assert found.rows == wanted.rows, sql

@@ -14,11 +14,15 @@ import duckdb
 import psycopg
 
 from tests.rewriter.tables import Tables
+from tique_rewriter.dialects import rules_of
 from tique_rewriter.replica import Translation, translate
 from tique_rewriter.schema import Column, Table
+from tique_rewriter.text.placeholders import number_placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from tique_rewriter.replica.types import Type
 
 _COLUMNS = {
     "numbers": "id INTEGER, s SMALLINT, i INTEGER, b BIGINT, n NUMERIC(10,2), "
@@ -255,12 +259,17 @@ def fill_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
             )
 
 
-def translated(sql: str, kinds: Sequence[str | None] | None = None) -> Translation:
+def translated(
+    sql: str,
+    kinds: Sequence[Type | None] | None = None,
+    find: Callable[[str | None, str], Table | None] | None = None,
+) -> Translation:
     """Translate a query about these tables; DuckDB finds them in a schema of that name."""
+    lexicon = rules_of("postgresql").lexicon
     return translate(
-        sql,
-        kinds,
-        lambda schema, name: TABLES.get(name) if schema in (None, "public") else None,
+        number_placeholders(sql, has_parameters=kinds is not None, lexicon=lexicon),
+        kinds or (),
+        find or (lambda _, name: TABLES.get(name)),
         collation_is_c=True,
     )
 
@@ -271,8 +280,6 @@ class Answer:
 
     rows: tuple[tuple[str, ...], ...] | None
     error: str = ""
-    is_of_a_row: bool = False
-    """Whether the error is about a value: a plan may meet it or not."""
 
 
 def shown(value: object) -> str:
@@ -298,7 +305,7 @@ def ask_postgresql(
     try:
         return _answer(connection.execute(sql, parameters).fetchall(), is_ordered)
     except psycopg.Error as error:
-        return Answer(None, str(error), isinstance(error, psycopg.DataError))
+        return Answer(None, str(error))
 
 
 def ask_duckdb(
@@ -310,14 +317,13 @@ def ask_duckdb(
 ) -> Answer:
     """What DuckDB answers to the translation."""
     try:
-        values = [(parameters or ())[at] for at in translation.parameters]
-        found = connection.execute(translation.sql, values).fetchall()
+        found = connection.execute(translation.sql, parameters or ()).fetchall()
     except (duckdb.Error, ValueError, OverflowError) as error:
         return Answer(None, str(error))
     rows = [
         tuple(
-            Decimal(value) if at in translation.texts and value is not None else value
-            for at, value in enumerate(row)
+            Decimal(value) if type_ == "numeric" and isinstance(value, str) else value
+            for type_, value in zip(translation.types, row, strict=True)
         )
         for row in found
     ]

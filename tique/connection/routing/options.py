@@ -20,25 +20,28 @@ FRESHNESS, ON_STALE = "tique.freshness", "tique.on_stale"
 ROUTING = frozenset({FRESHNESS, ON_STALE})
 """The settings of routing."""
 
-Freshness = float | str
-"""Seconds, :data:`OWN`, or :data:`OFF`: nothing is routed."""
-
-OWN, OFF = "own", "off"
+OWN, OFF = math.inf, -math.inf
+"""Seconds by which no state is too old, and none is young enough: nothing is routed."""
+_WORDS = {"own": OWN, "off": OFF}
 _WAYS = ("source", "wait", "error")
 
 
-def freshness_of(value: float | str) -> Freshness:
-    """Return a freshness; ProgrammingError if it is none."""
+def freshness_of(value: float | str) -> float:
+    """Return a freshness in seconds; ProgrammingError if it is none."""
     folded = str(value).strip().lower()
-    if folded in (OWN, OFF):
-        return folded
     try:
-        seconds = float(folded)
+        seconds = _WORDS[folded] if folded in _WORDS else float(folded)
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds < math.inf:
+    if folded not in _WORDS and not 0 <= seconds < math.inf:
         raise _wrong(f"freshness {value!r} is none: give seconds, 'own' or 'off'")
     return seconds
+
+
+def shown_freshness(seconds: float) -> str:
+    """Return a freshness as SHOW has it."""
+    words = [word for word, meaning in _WORDS.items() if meaning == seconds]
+    return words[0] if words else f"{seconds:g}"
 
 
 def way_of(value: str) -> str:
@@ -57,7 +60,7 @@ class RoutingOptions:
     """Where a connection's queries may run besides its database, and when."""
 
     replica: DatabaseURL
-    freshness: Freshness
+    freshness: float
     on_stale: str
 
 
@@ -70,7 +73,7 @@ def routing_options(
     """Return a connection's options, of which the URL has ``given``; InterfaceError if they are wrong."""
     place = replica or given.get("replica")
     fresh = freshness_of(
-        given.get("freshness", OFF) if freshness is None else freshness
+        given.get("freshness", "off") if freshness is None else freshness
     )
     way = way_of(on_stale or given.get("on_stale", _WAYS[0]))
     if place is None and fresh == OFF:

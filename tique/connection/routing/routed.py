@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import time
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC
 from decimal import Decimal
@@ -28,7 +28,7 @@ from tique._translation import translating
 from tique.connection.execution import Execution
 from tique.connection.routing.options import OFF
 from tique.connection.routing.router import Router, expect_plain
-from tique.database.database import keep_open, release
+from tique.database.database import join, release
 from tique.query.base import Outcome
 from tique.query.transaction.isolation import IsolationLevel
 from tique_backends.catalog import replicas
@@ -43,13 +43,11 @@ if TYPE_CHECKING:
     from tique.connection.routing.router import Route
     from tique.database.database import Database
     from tique.query.transaction.ddl_transaction import DDLTransaction
-    from tique.timeline.replica import ReplicaState
     from tique_backends.records import Row
 
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN\b\s*(?:\([^)]*\)\s*|(?:ANALYZE|VERBOSE)\b\s*)*", re.IGNORECASE
 )
-_PATIENCE = 30.0
 _STOPPED = "57014"
 
 
@@ -82,7 +80,12 @@ class RoutedExecution(Execution):
     @override
     def begin(self, *, planned_at: int | None = None) -> DDLTransaction:
         if self._is_pinned:
-            raise _refused("this statement does not run there")
+            raise errors.NotSupportedError(
+                "the transaction reads the replica, where its first query ran, and this "
+                "does not run there (EXPLAIN, behind its end, says why): end it, and run "
+                "this in a transaction without a freshness (SET tique.freshness = off)",
+                sqlstate="0A000",
+            )
         return super().begin(planned_at=planned_at)
 
     @override
@@ -120,24 +123,18 @@ class RoutedExecution(Execution):
         return outcome
 
     def _run_there(self, query: str, parameters: Any) -> Outcome | None:
-        """Run a query on the replica; None: it runs on the source.
-
-        NotSupportedError if its transaction reads there, and it cannot.
-        """
+        """Run a query on the replica; None: it runs on the source."""
         try:
             found = self._routed(query, parameters)
-        except Refusal as refusal:
-            if self._is_pinned:
-                raise _refused(str(refusal)) from None
+        except Refusal:
             return None
         self._is_stopped = False
-        if found is None or not (self._is_pinned or self._is_fresh()):
+        if found is None or not (
+            self._is_pinned
+            or self.router.is_fresh(self.lock_timeout, lambda: self._is_stopped)
+        ):
             return None
         return self._ask(*found)
-
-    def _is_fresh(self) -> bool:
-        patience = _PATIENCE if self.lock_timeout is None else self.lock_timeout
-        return self.router.is_fresh(self._state, patience, lambda: self._is_stopped)
 
     def _routed(
         self, query: str, parameters: Any
@@ -169,13 +166,9 @@ class RoutedExecution(Execution):
             raise Refusal("a table of it is not in the replica, by its name")
         return route, bound
 
-    @property
-    def _state(self) -> ReplicaState | None:
-        return None if self._replica is None else self._replica.database.replica
-
     def _has(self, route: Route) -> bool:
         """Whether the replica has its tables, as they are defined in the source."""
-        replica, state = self._replica, self._state
+        replica, state = self._replica, self.router.state
         if replica is None or state is None:
             return True
         catalog = replica.database.catalog
@@ -184,33 +177,35 @@ class RoutedExecution(Execution):
             self._copies = version, replicas.sources(replica.live_session())
         stopped = {stop.source_id for stop in state.stopped.values()}
         copies = [tables.get(self._copies[1].get(each.id, 0)) for each in route.tables]
-        return stopped.isdisjoint([each.id for each in route.tables]) and all(
-            copy is not None and copy.schema == table.schema
+        return all(
+            table.id not in stopped and copy is not None and copy.schema == table.schema
             for copy, table in zip(copies, route.tables, strict=True)
         )
 
     def _attach(self) -> None:
         """Have an execution there, if and only if a replication runs in this process."""
-        state, replica = self._state, self._replica
-        if state is not None and state.is_followed:
-            return
-        self._replica = None
+        router, replica = self.router, self._replica
         if replica is not None:
+            if router.follow(replica.database):
+                return
+            self._replica = router.state = None
             replica.close()
-        found = self.router.find()
-        if found is not None and keep_open(found):
+        found = join(router.options.replica)
+        if found is None:
+            return
+        with ExitStack() as undo:
+            undo.callback(release, found)
+            if not router.follow(found):
+                return
             options = replace(
                 self._options,
                 isolation=IsolationLevel.SNAPSHOT,
                 autocommit=True,
                 routing=None,
             )
-            try:
-                self._replica = Execution(self._owner(), found, options)
-                self._replica.controls.is_always_read_only = True
-            except BaseException:
-                release(found)
-                raise
+            self._replica = Execution(self._owner(), found, options)
+            self._replica.controls.is_always_read_only = True
+            undo.pop_all()
 
     def _ask(self, route: Route, bound: Sequence[Any]) -> Outcome | None:
         """Run it there, and read all of its rows; None: it runs on the source."""
@@ -241,9 +236,16 @@ class RoutedExecution(Execution):
     def _shown(self, route: Route, rows: list[Row]) -> list[Row]:
         """The replica's rows as the source's: with the driver's values, shown as its session does."""
         names = [column.type.partition("(")[0] for column in route.columns]
-        makers = [(i, _MAKERS[name]) for i, name in enumerate(names) if name in _MAKERS]
-        made = [_made(row, makers) for row in rows] if makers else rows
-        return self.session.shown_results(route.columns, made)
+        makers = [_MAKERS.get(name) for name in names]
+        if any(makers):
+            rows = [
+                tuple(
+                    value if make is None or value is None else make(value)
+                    for make, value in zip(makers, row, strict=True)
+                )
+                for row in rows
+            ]
+        return self.session.shown_results(route.columns, rows)
 
     def _explained(self, query: str, parameters: Any) -> str:
         """What EXPLAIN says of where a query runs."""
@@ -253,7 +255,7 @@ class RoutedExecution(Execution):
             found = self._routed(query, parameters)
             if found is None:
                 raise Refusal("it is no query of known tables")
-            lack = self.router.lack(self._state, time.monotonic())
+            lack = self.router.lack(time.monotonic())
             if lack is not None:
                 raise Refusal(f"{lack}; it would be\n{found[0].sql}")
         except Refusal as refusal:
@@ -288,22 +290,6 @@ def _rows(replica: Execution, text: str, bound: Sequence[Any]) -> list[Row]:
         if outcome.result is None:
             return outcome.rows or []
         return outcome.result.fetch_all()
-
-
-def _refused(why: str) -> errors.NotSupportedError:
-    return errors.NotSupportedError(
-        f"the transaction reads the replica, where its first query ran: {why}; end it, and "
-        "run this in a transaction without a freshness (SET tique.freshness = off)",
-        sqlstate="0A000",
-    )
-
-
-def _made(row: Row, makers: Sequence[tuple[int, Callable[[Any], Any]]]) -> Row:
-    values = list(row)
-    for position, make in makers:
-        if values[position] is not None:
-            values[position] = make(values[position])
-    return tuple(values)
 
 
 _MAKERS: dict[str, Callable[[Any], Any]] = {

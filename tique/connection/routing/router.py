@@ -16,35 +16,35 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
-from tique.connection.routing.options import FRESHNESS, ON_STALE, freshness_of, way_of
-from tique.database.database import find_open
+from tique.connection.routing.options import (
+    FRESHNESS,
+    ON_STALE,
+    freshness_of,
+    shown_freshness,
+    way_of,
+)
 from tique.database.url import shown_url
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.plans.plan import Select
-from tique_rewriter.replica import Refusal, parameter_type, translate
+from tique_rewriter.replica import Refusal, family, parameter_type, translate
 from tique_rewriter.text.placeholders import number_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tique.connection.routing.options import Freshness, RoutingOptions
+    from tique.connection.routing.options import RoutingOptions
     from tique.database.database import Database
     from tique.timeline.replica import ReplicaState
     from tique_backends.records import ResultColumn
     from tique_backends.session import Session
     from tique_rewriter.plans.plan import Plan
+    from tique_rewriter.replica.types import Type
     from tique_rewriter.schema import Table
     from tique_rewriter.scope.catalog import Catalog
 
-_SLICE = 0.05
+_PATIENCE, _SLICE = 30.0, 0.05
 _MOST_ROUTES = 1000
-_SAME = {
-    "varchar": "text",
-    "character": "bpchar",
-    "time without time zone": "time",
-    "timestamp with time zone": "timestamptz",
-}
 
 
 class Route(NamedTuple):
@@ -59,14 +59,16 @@ class Router:
     """Decides for one connection, under its lock, with its options and database."""
 
     def __init__(self, options: RoutingOptions, source: Database, style: str) -> None:
-        self._options, self._source, self._style = options, source, style
+        self.options, self._source, self._style = options, source, style
         self._always, self._way = options.freshness, options.on_stale
-        self.within: Freshness | None = None
+        self.within: float | None = None
         """The freshness that the open transaction was given, if it was."""
         self.floor = 0
         """The newest timestamp that the connection was shown, or has committed."""
         self.routed = 0
         """Queries that ran on the replica."""
+        self.state: ReplicaState | None = None
+        """That of the replica, while a replication runs in this process."""
         self._routes: dict[object, Route | str] = {}
         """By text, version of the definitions and types; or the reason why there is none."""
         if not source.engine.capabilities.has_replica_subset:
@@ -74,15 +76,16 @@ class Router:
                 "replica= is not supported for this engine: what runs on a replica is "
                 "translated from PostgreSQL's SQL"
             )
+        self._name = shown_url(source.url)
 
     @property
-    def freshness(self) -> Freshness:
-        """How old a state a query may be shown."""
+    def freshness(self) -> float:
+        """How old a state a query may be shown, in seconds."""
         return self._always if self.within is None else self.within
 
     def assign(self, name: str, value: str | None) -> None:
         """Give a setting a value; None: that of the connection's options."""
-        options = self._options
+        options = self.options
         if name == FRESHNESS:
             self._always = options.freshness if value is None else freshness_of(value)
         else:
@@ -90,9 +93,7 @@ class Router:
 
     def shown(self) -> dict[str, str]:
         """The settings, as SHOW has them."""
-        fresh = self.freshness
-        shown = f"{fresh:g}" if isinstance(fresh, float) else fresh
-        return {FRESHNESS: shown, ON_STALE: self._way}
+        return {FRESHNESS: shown_freshness(self.freshness), ON_STALE: self._way}
 
     # The replica
 
@@ -100,21 +101,22 @@ class Router:
         """Note that the connection was shown the source's commits up to here."""
         self.floor = max(self.floor, cts)
 
-    def find(self) -> Database | None:
-        """The replica, if a replication of it runs in this process; InterfaceError if of another source."""
-        found = find_open(self._options.replica)
-        state = None if found is None else found.replica
+    def follow(self, replica: Database) -> bool:
+        """Follow a replica if a replication of it runs in this process; InterfaceError if of another source."""
+        state = replica.replica
         if state is None or not state.is_followed:
-            return None
-        if state.source != shown_url(self._source.url):
+            return False
+        if state.source != self._name:
             raise errors.InterfaceError(
-                f"{self._options.replica.path} is a replica of {state.source}: connect by "
+                f"{self.options.replica.path} is a replica of {state.source}: connect by "
                 "the URL, and as the role, by which it is replicated"
             )
-        return found
+        self.state = state
+        return True
 
-    def lack(self, state: ReplicaState | None, since: float) -> str | None:
+    def lack(self, since: float) -> str | None:
         """Why the replica is too old for a statement that was called then; None: it is not."""
+        state, age = self.state, self.freshness
         if state is None or not state.is_followed:
             return "no replication into it runs in this process"
         if state.applied < self.floor:
@@ -122,35 +124,27 @@ class Router:
                 f"it has the commits up to {state.applied}, and this connection was shown, "
                 f"or has made, {self.floor}"
             )
-        fresh = self.freshness
-        if isinstance(fresh, float) and state.asked < since - fresh:
-            return (
-                f"it may be {since - state.asked:.3g} s behind, allowed are {fresh:g}"
-            )
+        if state.asked < since - age:
+            return f"it may be {since - state.asked:.3g} s behind, allowed are {age:g}"
         return None
 
-    def is_fresh(
-        self,
-        state: ReplicaState | None,
-        patience: float,
-        is_stopped: Callable[[], bool],
-    ) -> bool:
+    def is_fresh(self, patience: float | None, is_stopped: Callable[[], bool]) -> bool:
         """Whether the replica is fresh enough for a statement that is called now.
 
         It is waited for, for so many seconds, if the connection says so. OperationalError if it does
         not want the source then (SQLSTATE 55000), or the statement was stopped (57014).
         """
-        since, fresh = time.monotonic(), self.freshness
-        moment = since - fresh if isinstance(fresh, float) else None
-        while (lack := self.lack(state, since)) is not None and self._way != "source":
-            rest = since + patience - time.monotonic()
+        since, state = time.monotonic(), self.state
+        until = since + (_PATIENCE if patience is None else patience)
+        while (lack := self.lack(since)) is not None and self._way != "source":
+            rest = until - time.monotonic()
             if is_stopped():
                 message = "canceling statement due to user request"
                 raise errors.OperationalError(message, sqlstate="57014")
             if self._way == "error" or state is None or rest <= 0:
                 message = f"the replica is too old: {lack}"
                 raise errors.OperationalError(message, sqlstate="55000")
-            state.wait(self.floor, moment, min(rest, _SLICE))
+            state.wait(self.floor, since - self.freshness, min(rest, _SLICE))
         return lack is None
 
     # Queries
@@ -164,15 +158,15 @@ class Router:
     ) -> Route:
         """What the replica runs in place of a query, for parameters as these; Refusal if nothing.
 
-        The source's session is asked, once, for the names and types of its results: its tables have
-        the same names, and no row is asked for.
+        The source's session is asked, once, whether it takes it, and for the names and types of its
+        results: its tables have the same names, and no row is asked for.
         """
         types = None if values is None else tuple(map(parameter_type, values))
         key = text, catalog.version, types
         found = self._routes.get(key)
         if found is None:
             try:
-                found = self._translate(text, values, types, catalog, session)
+                found = self._translate(text, types, values or (), catalog, session)
             except Refusal as refusal:
                 found = str(refusal)
             if len(self._routes) >= _MOST_ROUTES:
@@ -185,32 +179,24 @@ class Router:
     def _translate(
         self,
         text: str,
-        values: Sequence[Any] | None,
-        types: Sequence[str | None] | None,
+        types: Sequence[Type | None] | None,
+        values: Sequence[Any],
         catalog: Catalog,
         session: Session,
     ) -> Route:
-        engine, style = self._source.engine.capabilities, self._style
-        is_c, lexicon = engine.sorts_by_bytes, rules_of(engine.dialect).lexicon
-        made = translate(
-            text, types, catalog.find, collation_is_c=is_c, paramstyle=style
-        )
-        lexed = number_placeholders(text, style, types is not None, lexicon=lexicon)
+        engine, given = self._source.engine.capabilities, types is not None
+        lexicon = rules_of(engine.dialect).lexicon
+        lexed = number_placeholders(text, self._style, given, lexicon=lexicon)
+        is_c = engine.sorts_by_bytes
+        made = translate(lexed, types or (), catalog.find, collation_is_c=is_c)
         body = lexed.text.rstrip("; \t\r\n")
         query = f"SELECT * FROM ({body}\n) AS _tique LIMIT 0"
-        result = session.execute(query, values or ())
+        result = session.execute(query, values)
         result.close()
-        expected = [_kind(name) for _, name in made.columns]
-        found = [_kind(column.type) for column in result.columns]
-        if found != expected:
+        found = tuple(family(column.type) for column in result.columns)
+        if found != made.types:
             raise Refusal(f"its results are {', '.join(found)}, not as translated")
         return Route(made.sql, made.tables, result.columns)
-
-
-def _kind(type_name: str) -> str:
-    """A type by one of its names, without its length."""
-    kind = type_name.partition("(")[0].lower()
-    return _SAME.get(kind, kind)
 
 
 def expect_plain(plan: Plan) -> None:
