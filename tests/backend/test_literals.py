@@ -70,6 +70,7 @@ def duckdb_connection():
         yield connection
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]))))

@@ -144,6 +144,7 @@ def test_read_in_pieces_beside_others(connection):
     assert two.fetchall() == seen[position:]
 
 
+@pytest.mark.slow
 def test_arrow_of_what_is_left(connection):
     cursor = connection.execute(BIG)
     assert cursor.fetchone()

@@ -356,6 +356,7 @@ def test_a_statement_that_has_ended(run):
     run(work)
 
 
+@pytest.mark.slow
 def test_another_task_is_not_hit(engine, run):
     """Its statement is in the queue when the one before it is cancelled."""
 

@@ -59,6 +59,7 @@ def test_it_may_stand_where_a_table_is_told_of(connection, statement):
         connection.execute(statement.format(db="elsewhere"))
 
 
+@pytest.mark.slow
 def test_it_may_stand_before_every_schema(engine, connection):
     own = own_name(connection)
     for statement in STATEMENTS.strip().splitlines():

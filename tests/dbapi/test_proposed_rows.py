@@ -175,6 +175,7 @@ def in_with(connection, sql):
     return connection.execute(with_sql).fetchone()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [executed_many, prepared, returned, in_with, executed])
 def test_other_ways(engine, run):
     """The last one: in a temporary table."""

@@ -559,6 +559,7 @@ def test_updates_that_merge(engine, writer, is_held, folds):
     assert sorted(found) == ([(18,), (110,)] if folds else [(19,), (111,)])
 
 
+@pytest.mark.slow
 @pytest.mark.every_engine
 def test_between_the_steps_of_the_handover(engine, writer, monkeypatch):
     """P1: versions that only memory has are drained, and λ waits for the engine's snapshot."""

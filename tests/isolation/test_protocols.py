@@ -543,6 +543,7 @@ def explains(order, first, last):
     return state == last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "marks", [safety_net._MOST_MARKS, 1], ids=["marks", "few marks"]
 )

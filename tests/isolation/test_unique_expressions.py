@@ -622,6 +622,7 @@ def test_what_cannot_be_one_on_postgresql(three, index, message):
 PARTIAL = "CREATE UNIQUE INDEX sole ON t (name) INCLUDE (id) WHERE n > 0"
 
 
+@pytest.mark.slow
 @POSTGRESQL
 def test_a_condition(engine, connect, three):
     """P3, P9: a row for which it is false, or unknown, is in no other one's way."""

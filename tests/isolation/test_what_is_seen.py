@@ -273,6 +273,7 @@ def test_values(trial, statement):
     judge(trial, executed(statement), {**HITS, **VALUE}, misses)
 
 
+@pytest.mark.slow
 @cases(WHOLE)
 def test_whole_tables(trial, statement):
     judge(trial, executed(statement), {**HITS, **VALUE}, MISSES)

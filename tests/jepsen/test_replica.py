@@ -164,6 +164,7 @@ def test_a_restart(shared_engine, tmp_path, monkeypatch, is_mutated):
     assert (len(found) > 22) is is_mutated
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 @pytest.mark.postgresql
 @pytest.mark.parametrize("is_mutated", [False, True])

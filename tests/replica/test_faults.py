@@ -12,6 +12,7 @@ from tests.replica.test_replication import caught_up, rows
 from tique.store.versions import TableVersions
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.written_for(
     ["postgresql"], reason="the test's MonetDB server gets another port"
@@ -49,6 +50,7 @@ def test_the_log_was_given_up(shared_engine, source, replicate, reading):
     assert rows(reading(), query) == [(5,), (2,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_fold_that_is_cut_short(
     shared_engine, source, replicate, reading, target, monkeypatch, cut

@@ -10,6 +10,7 @@ import tique
 from tests.replica.test_replication import caught_up, rows
 
 
+@pytest.mark.slow
 def test_it_takes_writes(shared_engine, source, replicate, target):
     """P4, P5: everything that was durable is there, and no timestamp is used twice."""
     replication = replicate()
@@ -43,6 +44,7 @@ def test_it_takes_writes(shared_engine, source, replicate, target):
         tique.promote(target)
 
 
+@pytest.mark.slow
 def test_it_is_in_use(source, replicate, reading, target):
     """One that is followed, or read, is not promoted."""
     replication = replicate()

@@ -83,6 +83,7 @@ def test_two_replications(source, replicate):
     assert raised.value.sqlstate == "55006"
 
 
+@pytest.mark.slow
 def test_names(shared_engine, source, replicate):
     """Tables that are not there, and those whose names would be the same."""
     with pytest.raises(tique.ProgrammingError, match="nowhere"):

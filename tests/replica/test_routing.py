@@ -410,6 +410,7 @@ def test_temporary_tables_and_settings(pair: Pair) -> None:
     assert "SERIALIZABLE" in reason(connection, _SUM)
 
 
+@pytest.mark.slow
 def test_a_table_that_was_altered_is_on_the_source_until_it_is_copied(
     pair: Pair,
 ) -> None:
@@ -428,6 +429,7 @@ def test_a_table_that_was_altered_is_on_the_source_until_it_is_copied(
     until(runs)
 
 
+@pytest.mark.slow
 def test_errors_are_the_sources(pair: Pair) -> None:
     pair.replicate()
     connection = pair.connect(freshness=10)
@@ -508,6 +510,7 @@ def test_results_are_the_sources(pair: Pair, query: str, zone: str | None) -> No
 # Ways in
 
 
+@pytest.mark.slow
 def test_sqlalchemy(pair: Pair) -> None:
     sqlalchemy = pytest.importorskip("sqlalchemy")
     pair.replicate()
@@ -526,6 +529,7 @@ def test_sqlalchemy(pair: Pair) -> None:
         engine.dispose()
 
 
+@pytest.mark.slow
 def test_asyncio(pair: Pair) -> None:
     pair.replicate()
 

@@ -117,6 +117,7 @@ def test_a_coerced_value_is_what_the_engine_stores(
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", INTEGERS + DECIMALS)
 def test_arithmetic_is_the_engines(engine: duckdb.DuckDBPyConnection, type_: str):
     table = f"t{TYPES.index(type_)}"

@@ -100,6 +100,7 @@ def test_the_older_transaction_of_another_process(process):
     assert one.rows("SELECT id FROM p ORDER BY id") == [(1,), (2,)]
 
 
+@pytest.mark.slow
 def test_commits_at_the_same_time(process):
     """Children of one parent from several processes, while another deletes it."""
     processes = [process() for _ in range(3)]
@@ -135,6 +136,7 @@ def test_commits_at_the_same_time(process):
     assert [orphans(each) for each in processes] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_children_of_one_parent_do_not_meet(process):
     """Commits that only share keys are never refused, though they are at one moment."""
     processes = [process() for _ in range(3)]

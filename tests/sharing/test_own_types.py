@@ -107,6 +107,7 @@ def test_a_commit_is_none_in_bulk(process, kind):
         assert catalog.buffers(catalog.find(None, "t"))
 
 
+@pytest.mark.slow
 def test_rows_of_every_state(process, kind):
     """Inserted, updated, upserted, deleted; recent, folded, and after reopening."""
     _, values, wrong = kind
@@ -236,6 +237,7 @@ def test_composites_in_keys_are_staged(process, shape):
             owner.commit("INSERT INTO t (v) VALUES ('(1.50)')")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", IN_KEYS)
 def test_enumerations_in_keys(process, shape):
     """Equal are those of the same name; they are sorted as the type has them."""

@@ -10,6 +10,7 @@ from tests.isolation.programs import create, fill, play, programs
 TRANSACTIONS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 def test_between_processes_it_is_as_within_one(process, certifier):
     keeper, *others = [

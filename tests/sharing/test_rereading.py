@@ -144,6 +144,7 @@ def test_hot_transactions(both):
     assert value(both[0]) == 2 * times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

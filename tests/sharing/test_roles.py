@@ -59,6 +59,7 @@ def natively(engine, *statements):
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPES)
 def test_rows_wait_for_no_other_rows(process, name):
     """P6: a commit of a role, also of rows that are staged for their types."""

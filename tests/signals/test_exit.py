@@ -20,6 +20,7 @@ def in_a_process(program, *arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("seconds", [0.5, 0.9])
 def test_daemon_threads_that_write(engine, seconds):

@@ -107,6 +107,7 @@ def database(url):
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_generated_migrations_go_up_and_down(database, tmp_path):
     project = Project(tmp_path / "migrations", database)
     for name, models in (("first", before()), ("second", after())):
@@ -135,6 +136,7 @@ def test_generated_migrations_go_up_and_down(database, tmp_path):
     assert sa.inspect(database).get_table_names() == ["alembic_version"]
 
 
+@pytest.mark.slow
 def test_a_migration_that_fails_leaves_nothing(database, tmp_path):
     project = Project(tmp_path / "migrations", database)
     project.run(command.revision, before(), "first", autogenerate=True)
@@ -157,6 +159,7 @@ ALL_TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_was_made_does_not_differ(database):
     metadata = sa.MetaData()
     columns = [sa.Column("id", sa.Integer, primary_key=True)]

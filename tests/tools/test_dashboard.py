@@ -30,6 +30,7 @@ def sales(figures):
     return sum(each["sales"] for each in figures["products"])
 
 
+@pytest.mark.slow
 def test_figures_are_never_torn(app):
     """P1: a sale and its product's count are of one commit, in every answer."""
     with TestClient(app) as client:

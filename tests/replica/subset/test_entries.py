@@ -108,6 +108,7 @@ def test_refused_parameters(sql, values):
         world.translated(sql, [*map(parameter_type, values)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(effort(10, 1000)))
 def test_random_queries(seed, both):
     for sql in queries.some(seed, 40):
