@@ -240,6 +240,7 @@ def test_figures(source, target):
     assert found["tique_replica_commits_total",] == replica.commits
     assert found["tique_sts",] == replica.applied
     assert 0 <= found["tique_replica_lag_seconds",] < 30
+    assert found["tique_replica_behind",] == replica.behind == 0
     for step in replica.seconds:
         assert ("tique_replica_step_seconds_total", ("step", step)) in found
 

@@ -125,8 +125,9 @@ def replica_line(
     seconds: float = 0,
 ) -> str:
     """How a replica follows, and what it did in the time since an earlier state."""
-    lag = "" if now.lag is None else f", {now.lag * 1000:,.0f} ms behind"
-    parts = [f"replica {now.state}, at cts {now.applied:,}{lag}"]
+    parts = [f"replica {now.state}, at cts {now.applied:,}"]
+    if now.lag is not None:
+        parts[0] += f", {now.lag * 1000:,.0f} ms and {now.behind:,} commits behind"
     parts.append(f"durable up to {now.durable:,}")
     if before is not None and seconds > 0:
         epochs, rows = now.epochs - before.epochs, now.rows - before.rows

@@ -135,6 +135,10 @@ def _replica(
 
 _REPLICA = (
     _replica("lag", "gauge", "s", "Age of what the replica shows.", lambda r: r.lag),
+    _replica(
+        *("behind", "gauge", "{transaction}", "Commits that are known and not shown."),
+        lambda r: r.behind,
+    ),
     _replica("epochs", "counter", "{epoch}", "Epochs published.", lambda r: r.epochs),
     _replica(
         *("commits", "counter", "{transaction}", "Commits in them."),

@@ -93,6 +93,11 @@ class ReplicationStatus(NamedTuple):
     seconds: Mapping[str, float]
     notes: Sequence[str]
 
+    @property
+    def behind(self) -> int:
+        """The number of the source's timestamps that are known of and not published."""
+        return self.newest - self.applied
+
 
 class ReplicaState:
     """How far a replica is: written by its replication, read by all.
