@@ -59,6 +59,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
 @pytest.mark.written_for(["duckdb"], reason="the fault is DuckDB's")
 def test_window_over_all_rows(engine, rows):

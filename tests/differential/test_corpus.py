@@ -14,6 +14,7 @@ MOST = {
 """The share that may be refused: of queries and changes, and of everything."""
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 def test_the_corpus(engine):
     report = corpus.run(engine)

@@ -189,6 +189,7 @@ def outcomes(engine, connection, between=lambda: None):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["recent", "stored"])
 def test_as_natively(engine, level):
     """Every name means what it means to the engine, with and without recent versions."""

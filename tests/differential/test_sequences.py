@@ -269,6 +269,7 @@ def test_a_views_own_schema_comes_first(engine, mode):
     scripts.check(engine, HOME, mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["recent", "checkpoint"])
 def test_sequences(engine, mode):
     """A value is drawn once, by the statement, and no checkpoint draws another."""

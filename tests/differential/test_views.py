@@ -444,6 +444,7 @@ SELECT name FROM sys.tables WHERE NOT system
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", scripts.MODES)
 def test_views(engine, mode):
     scripts.check(engine, COMMON, mode)

@@ -24,6 +24,7 @@ MEGABYTES = 300 * ROWS / 1_000_000
 """The growth that a process may have."""
 
 
+@pytest.mark.slow
 @pytest.mark.one_duckdb
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="measures by /proc")
 def test_update_of_many_rows(engine):

@@ -224,6 +224,7 @@ def test_folds_while_a_result_is_half_read(engine, connection):
     ]
 
 
+@pytest.mark.slow
 def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
     """P1, P7: tombstones, moved keys, a keyless table, checkpoints without a pause."""
     monkeypatch.setattr(checkpointer, "_BATCH_ROWS", 5)

@@ -171,6 +171,7 @@ KEYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folds", [True, False], ids=["folded", "recent"])
 def test_a_key_changes_to_its_equal(engine, folds):
     """P1, P8, P9: it is the same key, and the row has the new value."""

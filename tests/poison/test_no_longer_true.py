@@ -72,6 +72,7 @@ def test_a_row_that_was_good_for_two_seconds(engine, monkeypatch):
     assert [table.obstacle for table in connection.status().tables] == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="another role's code, in a fold")
 def test_a_check_that_no_fold_tries(engine):
     """The fold's refusal names it and says what to do; nothing else is stopped."""

@@ -294,6 +294,7 @@ def tables(engine: Any) -> Iterator[tuple[Any, psycopg.Connection[Any]]]:
         native.execute("DROP SCHEMA twin CASCADE")
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="its indexes and its pages")
 def test_a_row_without_room_is_refused_at_its_statement(tables):
     """By every way in which a row is written; all that was taken is there in the end."""
@@ -351,6 +352,7 @@ def statements(kind: str) -> Iterator[tuple[str, Sequence[Any]]]:
         yield "UPDATE {} SET v = v || 'f' WHERE v <> ''", []
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["postgresql"], reason="its indexes")
 @pytest.mark.parametrize("kind", WAYS)
 def test_by_every_way_in_which_rows_are_written(engine, kind):

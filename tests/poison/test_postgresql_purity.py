@@ -161,6 +161,7 @@ def test_an_impure_check_is_not_adopted(prepared):
     )
 
 
+@pytest.mark.slow
 def test_every_impure_check_is_an_obstacle(prepared):
     natively(
         prepared,
@@ -177,6 +178,7 @@ def test_every_impure_check_is_an_obstacle(prepared):
     natively(prepared, *(f"DROP TABLE impure{n}" for n in range(len(IMPURE))))
 
 
+@pytest.mark.slow
 def test_no_pure_check_is_an_obstacle(prepared):
     natively(
         prepared,

@@ -127,6 +127,7 @@ def contents(connection, number):
     ).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="its functions")
 def test_a_pure_check_judges_once_and_as_the_engine_does(engine):
     """A row that passes is there after a restart, a checkpoint and a detachment."""
@@ -167,6 +168,7 @@ def test_a_pure_check_judges_once_and_as_the_engine_does(engine):
         assert contents(native, number) == found, PURE[number]
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="its functions")
 def test_a_table_with_an_impure_check_is_not_adopted(engine):
     native = engine.native()

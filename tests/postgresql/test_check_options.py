@@ -326,6 +326,7 @@ def test_a_violation_waits_for_the_row_as_natively(url, connect):
         assert one.execute("SELECT n FROM t").fetchall() == [(3,)]
 
 
+@pytest.mark.slow
 def test_options_that_change_are_noticed(url, native):
     with tique.connect(url) as connection:
         _create(connection.execute)

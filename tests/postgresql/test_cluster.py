@@ -43,6 +43,7 @@ def test_jepsen_sets_up_what_its_server_needs(options, expected, tmp_path):
         assert [name for (name,) in extensions(url)] == expected
 
 
+@pytest.mark.slow
 def test_nothing_is_written_where_the_server_is_installed(bare_postgresql):
     installed = bare_postgresql.parents[3]
     before = set(installed.rglob("*"))
@@ -55,6 +56,7 @@ def test_nothing_is_written_where_the_server_is_installed(bare_postgresql):
     assert set(installed.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_killed_server_comes_back_where_its_clients_look_for_it():
     """Also while a session that outlived the postmaster keeps the shared memory."""
     with private_cluster() as cluster:

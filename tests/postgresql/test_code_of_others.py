@@ -115,6 +115,7 @@ def test_maintenance_by_a_superuser(victim, command):
     victim.expect_unharmed()
 
 
+@pytest.mark.slow
 def test_autovacuum(victim):
     """Its session user is the bootstrap superuser."""
     victim.by_attacker(

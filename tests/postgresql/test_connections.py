@@ -168,6 +168,7 @@ ODD = {
 """A role's values, and those that the URL gives in their place."""
 
 
+@pytest.mark.slow
 def test_a_roles_settings_do_not_change_what_text_means(cluster):
     r"""P11, P12: with backslash escapes, ``\'`` would end no string."""
     for name, (value, _) in ODD.items():
@@ -276,6 +277,7 @@ def test_a_pooler_is_refused(cluster, mode):
         assert "connect to the server itself" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_standby_is_refused(cluster):
     """P4: nothing could be written there, not even a reader's lease."""
     with tempfile.TemporaryDirectory(prefix="tique-standby-") as name:

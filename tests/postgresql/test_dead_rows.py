@@ -78,6 +78,7 @@ def sell(connection, rounds):
             connection.checkpoint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", [None, "1 hour"])
 def test_dead_rows_are_not_read_again(database, blocks, monkeypatch, history):
     monkeypatch.setattr(engine, "_LATE", 0)

@@ -29,6 +29,7 @@ def tables(shop):
     return {table.name: table for table in shop.owner.database.catalog}
 
 
+@pytest.mark.slow
 def test_folds_of_an_ordinary_role(shop, monkeypatch):
     """What it folds leaves the same images as what the owner folds."""
     stage_above(4, monkeypatch.setattr)

@@ -72,6 +72,7 @@ def expect(process, rows):
     assert total == [(len(rows), sum(row[1] for row in rows))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["owner", "reader"])
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "unread"])
 def test_entries_that_cannot_be_applied(shop, folder, reads):

@@ -160,6 +160,7 @@ def test_a_session_that_is_never_used(database):
     expect_ended(limited(database, "url", SESSION, "100ms"), STATES[SESSION])
 
 
+@pytest.mark.slow
 def test_a_transactions_time_between_statements(database):
     connection = limited(database, "set", TRANSACTION, "500ms")
     began = time.monotonic()

@@ -12,6 +12,7 @@ MOST = 65_535
 pytestmark = pytest.mark.written_for(["postgresql"], reason="the limit is PostgreSQL's")
 
 
+@pytest.mark.slow
 def test_more_than_the_protocol_has(engine):
     connection = engine.connect()
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.both_sequencers
 LEASE = 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 def test_nobody_waits_long_for_a_process_that_was_about_to_fold(database, number):
@@ -48,6 +49,7 @@ def test_a_session_that_idles_in_a_transaction_is_ended(database):
     assert 0 < seconds <= 10
 
 
+@pytest.mark.slow
 def test_a_definition_does_not_wait_long_for_a_result_that_is_read_slowly(database):
     """All processes' commits wait with it."""
     reader = database.connect(autocommit=True)

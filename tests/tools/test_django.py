@@ -21,6 +21,7 @@ def run(*command):
     )
 
 
+@pytest.mark.slow
 def test_a_project(postgresql_cluster):
     empty(postgresql_cluster.socket_url)
     done = run("-m", "tests.tools.django_project", postgresql_cluster.socket_url)

@@ -155,6 +155,7 @@ def test_transactions(driver_class, engine, through):
         driver.executeFinish()
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="it says the same on every engine")
 def test_a_transaction_that_loses_is_run_again(driver_class, engine):
     driver = configured(driver_class, engine)

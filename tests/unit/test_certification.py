@@ -35,6 +35,7 @@ def run(connection, changes):
             continue
 
 
+@pytest.mark.slow
 @given(first=CHANGES, mine=CHANGES, later=CHANGES)
 @settings(
     max_examples=40,

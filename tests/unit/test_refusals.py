@@ -246,6 +246,7 @@ READ_ONLY = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="it is about a file")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_read_only(what, tmp_path, engine, connection):
@@ -298,6 +299,7 @@ FULL = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.written_for(["duckdb"], reason="it is about a file")
 def test_a_full_disk(engine, connection):
     """A commit that does not fit is refused; acknowledged commits are there."""

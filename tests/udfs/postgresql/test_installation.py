@@ -24,6 +24,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 def test_build_compiles_once_and_leaves_the_source_alone(cache):
     before = set(SOURCES.rglob("*"))
     library = build("postgresql")
@@ -57,6 +58,7 @@ def test_what_make_says_is_in_the_error(cache, tmp_path, monkeypatch):
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_install_replaces_files_as_a_whole(cache, tmp_path, pg_config):
     folder = pg_config(tmp_path)
     library = build("postgresql")
@@ -81,6 +83,7 @@ def test_install_replaces_files_as_a_whole(cache, tmp_path, pg_config):
     }
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_named(cache, tmp_path, pg_config):
     folder = pg_config(tmp_path)
     (folder / "lib").rmdir()
@@ -92,6 +95,7 @@ def test_a_folder_that_cannot_be_written_is_named(cache, tmp_path, pg_config):
     assert list((folder / "share" / "extension").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_two_builds_do_not_share_a_sequencer(cache, postgresql_cluster):
     """One must not touch the other's shared memory; nor may one's functions call the
     other's, which the server loads with names that are visible to all libraries."""
