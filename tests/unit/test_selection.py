@@ -227,7 +227,7 @@ def test_of_many_cases_on_a_server_a_short_run_has_some(
     else:
         assert len(there) == MOST
         assert there[0] < 20
-        assert there[-1] > 80
+        assert there[-1] > 70
 
 
 @pytest.mark.parametrize("is_long", [False, True])
