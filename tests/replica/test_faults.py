@@ -36,8 +36,8 @@ def test_the_source_is_restarted(shared_engine, source, replicate, reading):
 @pytest.mark.slow
 def test_the_log_was_given_up(shared_engine, source, replicate, reading):
     """P4: after ``keep`` all is copied anew, and the status says so."""
-    replicate(keep=0.2).stop()
-    time.sleep(0.5)
+    replicate(keep=1.0).stop()
+    time.sleep(1.5)
     for balance in range(3):
         source.execute("UPDATE account SET balance = %s", [balance])
         source.commit()
