@@ -16,6 +16,7 @@ from tests.effort import patience
 from tests.plugins.postgresql import in_database, private_cluster
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, Process
+from tique_backends.errors import EngineError, ErrorKind
 
 LONGEST = 15.0
 LEASE = 6.0
@@ -132,3 +133,26 @@ def test_sessions_are_taken(crowded, both, kind):
     for work in WORK.values():
         work(process)
     assert second.rows("SELECT v FROM t WHERE id = 1") == [(done + len(WORK),)]
+
+
+def test_a_commit_that_was_never_sent_is_not_in_doubt(crowded, monkeypatch):
+    """P4: its outcome is known, although nothing can be asked."""
+    process = Process(crowded("keeper") + "?sequencer=plain")
+    with closing(process):
+        process.commit("DROP TABLE IF EXISTS t")
+        process.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+        process.run("INSERT INTO t VALUES (1, 1)")
+
+        def refuse(*_, **__):
+            raise EngineError(ErrorKind.OPERATIONAL, "cannot connect")
+
+        engine = process.database.engine
+        with monkeypatch.context() as patch:
+            patch.setattr(engine.shared, "append", refuse)
+            patch.setattr(process.database.committer, "_recorded", refuse)
+            with pytest.raises(tique.OperationalError) as caught:
+                process.connection.commit()
+        assert not isinstance(caught.value, tique.OutcomeUnknown)
+        process.connection.rollback()
+        process.commit("INSERT INTO t VALUES (1, 2)")
+        assert process.rows("SELECT v FROM t") == [(2,)]

@@ -10,6 +10,8 @@ import pytest
 
 import tique
 from tests.replica.test_replication import caught_up, rows
+from tique.checkpoint.replica import ReplicaCheckpointer
+from tique_backends.errors import EngineError, ErrorKind
 
 COLUMNS = {
     "a": ("SMALLINT", [-32767, 32767]),
@@ -122,6 +124,28 @@ def test_a_row_that_the_replica_cannot_hold(source, replicate, reading, target):
     caught_up(replication, source)
     assert rows(reading(), "SELECT * FROM public.odd") == [(1, 1, None)]
     assert not replication.status().stopped
+
+
+@pytest.mark.written_for(["postgresql"], reason="MonetDB has no NaN")
+def test_a_table_that_cannot_be_stopped_at_once(source, replicate, monkeypatch):
+    """P4, P6: the replica's disk is full for a moment; then it goes on."""
+    source.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, v NUMERIC(5,2))")
+    source.commit()
+    replication = replicate()
+    genuine, refused = ReplicaCheckpointer.stop_table, []
+
+    def stop_table(*arguments):
+        if not refused:
+            refused.append(arguments)
+            raise EngineError(ErrorKind.FULL, "no space")
+        genuine(*arguments)
+
+    monkeypatch.setattr(ReplicaCheckpointer, "stop_table", stop_table)
+    source.execute("INSERT INTO odd VALUES (2, 'NaN')")
+    source.execute("UPDATE account SET balance = 77 WHERE id = 1")
+    caught_up(replication, source)
+    assert refused
+    assert "column v" in replication.status().stopped["public.odd"]
 
 
 @pytest.mark.written_for(["postgresql"], reason="MonetDB has no NaN")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.effort import patience
 from tique_backends.concurrency.pool import Pool
 from tique_backends.concurrency.queues import taken
+from tique_backends.errors import EngineError, ErrorKind
 
 THREADS = 4
 
@@ -33,6 +37,37 @@ class Connection:
 
     def close(self):
         pass
+
+
+@pytest.fixture
+def full():
+    """A pool whose server has one connection for it, and counts how often it is asked."""
+    asked = []
+
+    def connect():
+        asked.append(None)
+        if len(asked) > 1:
+            raise EngineError(ErrorKind.OPERATIONAL, "cannot connect")
+        return Connection()
+
+    return Pool(connect)
+
+
+def test_another_threads_connection_is_waited_for(full):
+    """P6: the server has no other one, and that thread gives it back soon."""
+    connection = full.take()
+    giving = threading.Timer(0.1, full.give_back, [connection])
+    giving.start()
+    assert full.take() is connection
+    giving.join()
+
+
+def test_a_connection_that_does_not_come_back_is_not_waited_for_long(full):
+    full.take()
+    began = time.monotonic()
+    with pytest.raises(EngineError, match="cannot connect"):
+        full.take()
+    assert time.monotonic() - began < patience(10)
 
 
 @pytest.mark.usefixtures("_switching")

@@ -44,7 +44,6 @@ from tique.replica.source import Epoch, LogLostError, Source
 from tique.timeline.replica import ReplicaTimeline
 from tique_backends import registry
 from tique_backends.catalog import replicas
-from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +62,6 @@ _ALIVE_INTERVAL = 10.0
 """Seconds after which it is noted that the replica lives, at the most."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds until a source that was lost is opened again."""
-_KNOWN = (errors.Error, EngineError)
 _LASTING = (errors.NotSupportedError, errors.InternalError, errors.InterfaceError)
 
 
@@ -167,10 +165,11 @@ class Replication:
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
-                if self._source is None:
-                    self._begin()
-                else:
-                    self._follow(self._source)
+                with translating():
+                    if self._source is None:
+                        self._begin()
+                    else:
+                        self._follow(self._source)
                 state.error, pause = None, _FIRST_PAUSE
                 self._stopping.wait(max(0.0, began + self._epoch - time.monotonic()))
             except Exception as error:

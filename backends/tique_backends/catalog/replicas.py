@@ -6,7 +6,7 @@ reaches that the replica is no state of the source. ``tique.replicated`` has the
 number of each table.
 
 Each function runs statements of the engine transaction that is open: a crash leaves all of
-that or nothing. Asked only of an engine whose databases belong to one process.
+that or nothing. Asked only of an embedded engine, DuckDB, in whose SQL they are.
 """
 
 from __future__ import annotations
