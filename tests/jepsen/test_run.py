@@ -47,21 +47,29 @@ def valid_operations(folder, workload, model):
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_once(system, tmp_path):
-    """Acknowledged writes are there at the end, and nothing torn was ever seen."""
-    result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8)
-    operations = valid_operations(
-        tmp_path, "list-append", Model.STRONG_SNAPSHOT_ISOLATION
-    )
-    faults = Counter(fault.nemesis for fault in result.faults)
+    """Acknowledged writes are there at the end, and nothing torn was ever seen.
+
+    A run of eight seconds has room for few faults that end an embedded engine's process:
+    those that found none have it in the next run.
+    """
     kind = kind_of(f"{system}:")
-    missing = {"server"} if kind.is_embedded else set()
-    assert set(faults) == set(NEMESES) - missing
-    outcomes = count(result.events)["txn"]
-    assert outcomes["ok"] > 50
-    assert outcomes["fail"] > 10
-    assert outcomes["info"] > 0
-    assert_whole(operations)
-    assert operations == history.read(tmp_path / "history.jsonl.gz")
+    missing = set(NEMESES) - ({"server"} if kind.is_embedded else set())
+    for seed in (8, 9, 10):
+        folder = tmp_path / str(seed)
+        result = run(folder, f"{system}:", "list-append", ["all"], 8, seed=seed)
+        operations = valid_operations(
+            folder, "list-append", Model.STRONG_SNAPSHOT_ISOLATION
+        )
+        outcomes = count(result.events)["txn"]
+        assert outcomes["ok"] > 50
+        assert outcomes["fail"] > 10
+        assert outcomes["info"] > 0
+        assert_whole(operations)
+        assert operations == history.read(folder / "history.jsonl.gz")
+        missing -= {fault.nemesis for fault in result.faults}
+        if not missing:
+            break
+    assert not missing
 
 
 @pytest.mark.long_only
