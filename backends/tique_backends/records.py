@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import (
+        Collection,
         Mapping,
         Sequence,
     )
@@ -70,7 +71,8 @@ class CommitRecord(NamedTuple):
     ``writes`` has, per table id, rows and whether each is a tombstone; ``bulk`` the
     number of rows that are in the cache table only. If it ``defines``, it was DDL:
     processes that catch up read the catalog again, and ``bulk`` has the numbers of the
-    tables that are new or changed.
+    tables that are new or changed. ``columns_set`` has, of a table in whose rows all writes set
+    columns, these, and none of one to which all writes added rows.
     """
 
     cts: int
@@ -78,6 +80,7 @@ class CommitRecord(NamedTuple):
     writes: Mapping[int, Sequence[tuple[Row, bool]]]
     bulk: Mapping[int, int] = MappingProxyType({})
     defines: bool = False
+    columns_set: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 @dataclass

@@ -213,16 +213,21 @@ def test_one_fills_a_cache_table_that_the_other_folds(pair, pool, monkeypatch):
     assert [row for row in left if row[0] <= until] == []
 
 
+def fold(pair):
+    """Have the first process fold until both have nothing left in memory."""
+    deadline = time.monotonic() + 10
+    while any(one.database.catalog.by_id() and cached(one) for one in pair):
+        pair[0].connection.checkpoint()
+        assert time.monotonic() < deadline, [cached(one) for one in pair]
+        time.sleep(0.05)
+
+
 def test_one_folds_and_the_other_forgets(pair):
     """P7."""
     first, second = pair
     second.commit("UPDATE t SET v = 3 WHERE id = 1")
     first.rows("SELECT 1 FROM t")
-    deadline = time.monotonic() + 10
-    while any(one.database.catalog.by_id() and cached(one) for one in pair):
-        first.connection.checkpoint()
-        assert time.monotonic() < deadline, [cached(one) for one in pair]
-        time.sleep(0.05)
+    fold(pair)
     assert second.rows("SELECT * FROM t ORDER BY id") == [(1, 3, "a"), (2, 0, "b")]
     second.commit("UPDATE t SET v = v + 1 WHERE id = 1")
     assert first.rows("SELECT v FROM t WHERE id = 1") == [(4,)]
@@ -279,6 +284,44 @@ def test_a_later_process_knows_what_is_not_folded(pair, process):
     assert third.rows("SELECT * FROM t WHERE id = 2") == []
     third.commit("INSERT INTO t VALUES (2, 5, 'again')")
     assert first.rows("SELECT note FROM t WHERE id = 2") == [("again",)]
+
+
+def test_what_a_commit_has_set_is_known_to_the_others(pair):
+    """P1, P7: which columns, so that a fold leaves out the rest, and that all rows are new."""
+    first, second = pair
+    first.rows("SELECT 1 FROM t")
+    second.rows("SELECT 1 FROM t")
+    fold(pair)
+
+    def known():
+        query = "SELECT * FROM t ORDER BY id"
+        rows = second.rows(query)
+        assert rows == first.rows(query)
+        (table,) = second.database.catalog
+        versions = second.database.catalog.versions(table)
+        return versions.is_appended, versions.columns_set
+
+    first.run("SELECT * FROM t WHERE id = 1").fetchall()
+    first.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+    assert known() == (False, {1})
+    second.commit("UPDATE t SET note = 'n' WHERE id = 2")
+    assert known() == (False, {1, 2})
+    fold(pair)
+    assert known() == (True, set())
+    first.commit("INSERT INTO t VALUES (3, 0, 'c')")
+    assert known() == (True, None)
+    first.run("INSERT INTO t VALUES (4, 0, 'd')")
+    first.commit("UPDATE t SET v = 9 WHERE id = 1")
+    assert known() == (False, None)
+    fold(pair)
+    first.commit("DELETE FROM t WHERE id = 2")
+    assert known() == (False, None)
+    fold(pair)
+    assert first.rows("SELECT * FROM t ORDER BY id") == [
+        (1, 9, "a"),
+        (3, 0, "c"),
+        (4, 0, "d"),
+    ]
 
 
 def test_a_client_whose_lease_ended_reads_and_writes_no_more(pair):

@@ -276,7 +276,16 @@ def test_columns_that_were_set(versions):
     versions.folded(6)
     assert versions.columns_set == set()
     versions.forget_storage()
-    versions.publish(7, [write(1, 1, 10)], columns_set=frozenset())
-    assert versions.changes(7) == ({(1, 1): (1, 1, MISSING)}, set())
+    versions.publish(7, [write(1, 1, 10)], columns_set={2})
+    assert versions.changes(7) == ({(1, 1): (1, 1, 10)}, set())
     versions.publish_bulk(8, 10, 10)
     assert versions.columns_set is None
+
+
+def test_rows_that_are_new(versions):
+    """P1: they take no row's place, and are no columns that were set."""
+    versions.publish(5, [write(1, 1, 10)], columns_set=())
+    assert versions.is_appended
+    assert versions.columns_set is None
+    versions.publish(6, [write(1, 1, 11)], columns_set={2})
+    assert not versions.is_appended

@@ -62,6 +62,7 @@ from typing import TYPE_CHECKING
 
 from tique import _observer, errors
 from tique.commit.batch import BatchCertifier
+from tique.writes.table import columns_set
 from tique.writes.tickets import Ticket, failure, outcome_unknown
 from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import ConnectionLostError, EngineError
@@ -578,6 +579,7 @@ class Committer:
                     for writes in ticket.writes
                     if writes.is_staged
                 },
+                columns_set=columns_set(ticket.writes),
             )
             for ticket in certified
         ]
@@ -628,13 +630,7 @@ class Committer:
                 versions = catalog.versions(writes.table)
                 if writes.is_staged:
                     count = staged[writes.table.id]
-                    versions.publish_bulk(
-                        ticket.cts,
-                        count,
-                        count,
-                        only_inserts=writes.only_inserts,
-                        columns_set=writes.columns_set,
-                    )
+                    versions.publish_bulk(ticket.cts, count, count, writes.columns_set)
                 else:
                     versions.publish(
                         ticket.cts,
@@ -642,8 +638,7 @@ class Committer:
                             (key, write.row, write.deleted)
                             for key, write in writes.buffered()
                         ],
-                        only_inserts=writes.only_inserts,
-                        columns_set=writes.columns_set,
+                        writes.columns_set,
                     )
         for ticket in certified:
             self._sequencer.finish(ticket.cts)

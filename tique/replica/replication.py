@@ -255,18 +255,20 @@ class Replication:
 
     def _held(self, commit: Published) -> Published:
         """A commit by the replica's numbers and values; what it cannot hold stops its table."""
-        found = {}
+        found, columns = {}, {}
         for number, writes in commit.writes.items():
             copied = self._tables.get(number)
             if copied is None or commit.cts <= copied.since:
                 continue
             try:
                 found[copied.number] = copied.writes(writes)
+                if number in commit.columns_set:
+                    columns[copied.number] = commit.columns_set[number]
             except UnheldError as error:
                 del self._tables[number]
                 with self._checkpointer.paused(PATIENCE):
                     self._checkpointer.stop_table(copied.number, str(error))
-        return commit._replace(writes=found)
+        return commit._replace(writes=found, columns_set=columns)
 
 
 def replicate(

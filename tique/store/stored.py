@@ -295,12 +295,13 @@ class StoredRows:
                         break
             if stored is None:
                 new.add(key)
-            elif row is not None and stored is not _UNKNOWN:
-                changed[key] = difference(row, stored, primary_key)
             elif row is not None and same:
+                # All of a commit's rows the same: a fold writes them with one statement.
                 changed[key] = tuple(
                     [MISSING if i in same else value for i, value in enumerate(row)]
                 )
+            elif row is not None and stored is not _UNKNOWN:
+                changed[key] = difference(row, stored, primary_key)
         return changed, new
 
     def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:

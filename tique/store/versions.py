@@ -353,18 +353,17 @@ class TableVersions:
         self,
         cts: int,
         writes: Sequence[tuple[Key, Row, bool]],
-        *,
-        only_inserts: bool = False,
-        columns_set: frozenset[int] | None = None,
+        columns_set: Collection[int] | None = None,
     ) -> None:
         """Add a commit's versions (key, row, whether it is a tombstone).
 
-        If all that it did was to set columns of rows, ``columns_set`` are these.
+        If all that it did was to set columns of rows, ``columns_set`` are these; if all of
+        its rows are new, there are none.
         """
         with self.lock:
             if self.table.is_keyless:
-                only_inserts = not any(deleted for _, _, deleted in writes)
-            self._note_replaced(cts, columns_set, only_inserts=only_inserts)
+                columns_set = None if any(deleted for _, _, deleted in writes) else ()
+            self._note_replaced(cts, columns_set)
             if self._undrained_since is None:
                 self._undrained_since = cts
             self.last_cts = max(self.last_cts, cts)
@@ -373,29 +372,25 @@ class TableVersions:
             self._chains.add(cts, writes)
             self._count()
 
-    def _note_replaced(
-        self, cts: int, columns_set: frozenset[int] | None, *, only_inserts: bool
-    ) -> None:
+    def _note_replaced(self, cts: int, columns_set: Collection[int] | None) -> None:
         """Before a commit is seen; the lock is held."""
-        if not only_inserts:
+        if columns_set is None or columns_set:
             self._replaced_cts = max(self._replaced_cts, cts)
-        if columns_set is None:
-            self._reshaped_cts = max(self._reshaped_cts, cts)
+        if columns_set:
+            self._columns_set = self._columns_set.union(columns_set)
         else:
-            self._columns_set |= columns_set
+            self._reshaped_cts = max(self._reshaped_cts, cts)
 
     def publish_bulk(
         self,
         cts: int,
         rows: int,
         tombstones: int,
-        *,
-        only_inserts: bool = False,
-        columns_set: frozenset[int] | None = None,
+        columns_set: Collection[int] | None = None,
     ) -> None:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
-            self._note_replaced(cts, columns_set, only_inserts=only_inserts)
+            self._note_replaced(cts, columns_set)
             self.last_cts = max(self.last_cts, cts)
             self.published_at = time.monotonic()
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones, cts))
@@ -409,7 +404,7 @@ class TableVersions:
         """
         with self.lock:
             self.last_cts = max([self.last_cts, *(cts for cts, _ in commits)])
-            self._note_replaced(self.last_cts, None, only_inserts=False)
+            self._note_replaced(self.last_cts, None)
             rows = sum(count for _, count in commits[1:])
             kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
             self.bulk = tuple(

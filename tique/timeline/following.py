@@ -46,9 +46,11 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique.store.rows import key_of, tuple_of
+from tique.writes.table import columns_set
 from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
@@ -75,13 +77,15 @@ class Published(NamedTuple):
     """A commit in the form in which the index takes it, by table id.
 
     ``writes`` are keys, rows, and whether they are tombstones; columns that did not change are
-    ``MISSING``, and values are as the engine keeps them. ``bulk`` are numbers of rows.
+    ``MISSING``, and values are as the engine keeps them. ``bulk`` are numbers of rows, and
+    ``columns_set`` is that of :class:`~tique_backends.records.CommitRecord`.
     """
 
     cts: int
     txid: int
     writes: Writes
     bulk: Mapping[int, int]
+    columns_set: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 class Follower:
@@ -126,6 +130,7 @@ class Follower:
                 if not writes.is_staged
             },
             dict(staged),
+            columns_set(ticket.writes),
         )
         with self._lock:
             # It may have been read from the log already.
@@ -267,12 +272,15 @@ class Follower:
             if number in tables:
                 key = tuple_of(tables[number].primary_key)
                 writes[number] = [(key(row), row, deleted) for row, deleted in rows]
-        return Published(commit.cts, commit.txid, writes, commit.bulk)
+        return Published(
+            commit.cts, commit.txid, writes, commit.bulk, commit.columns_set
+        )
 
     def _publish(self, commit: Published) -> None:
         cts, lacking = commit.cts, self._catalog.lacking
         for versions, writes in lacking(cts, commit.writes):
-            versions.publish(cts, writes)
+            columns = commit.columns_set.get(versions.table.id)
+            versions.publish(cts, writes, columns)
         for versions, rows in lacking(cts, commit.bulk):
             versions.publish_bulk(cts, rows, rows)
         for heard in self._heard:

@@ -271,9 +271,10 @@ class ReplicaTimeline(Timeline):
         """
         state, sequencer, now = self.state, self._sequencer, self.moment
         state.is_torn = True
-        for cts, txid, writes, _ in commits:
+        for cts, txid, writes, _, columns in commits:
             for versions, rows in self._catalog.lacking(cts, writes):
-                versions.publish(cts, _filled(versions, rows))
+                filled = _filled(versions, rows)
+                versions.publish(cts, filled, columns.get(versions.table.id))
                 state.counts["rows"] += len(rows)
             self._records.append((cts, txid, now))
         while sequencer.sts() < sts:

@@ -20,7 +20,14 @@ from tique.store.rows import completed
 from tique_backends.records import Row, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from tique.store.rows import Key
     from tique_backends.session import Session
@@ -94,8 +101,7 @@ class TableWrites:
         """The keys of staged rows, at the commit; None: any."""
         self.only_inserts = True
         """Whether each statement added rows under new keys, and none changed or deleted one."""
-        self.columns_set: frozenset[int] | None = frozenset()
-        """The columns that statements set, if all that they did was to set columns of rows."""
+        self._columns_set: frozenset[int] | None = frozenset()
         self.may_merge = False
         """Whether some of the rows can be computed from other versions."""
         self._has_stage = False
@@ -143,10 +149,18 @@ class TableWrites:
 
     def note_columns(self, columns: Collection[int] | None) -> None:
         """Note the columns that a statement sets; None: it does more than that."""
-        if columns is None or self.columns_set is None:
-            self.columns_set = None
+        if columns is None or self._columns_set is None:
+            self._columns_set = None
         else:
-            self.columns_set = self.columns_set.union(columns)
+            self._columns_set = self._columns_set.union(columns)
+
+    @property
+    def columns_set(self) -> frozenset[int] | None:
+        """The columns that statements set, if all that they did was to set columns of rows.
+
+        Empty if all of its rows are new; None: they did something else.
+        """
+        return frozenset() if self.only_inserts else self._columns_set or None
 
     def note_merges(self, merges: Mapping[Key, Merge]) -> None:
         """Note how rows that were put last can be computed from other versions."""
@@ -297,3 +311,14 @@ class TableWrites:
                     [write.deleted for write in writes],
                 )
             )
+
+
+def columns_set(writes: Iterable[TableWrites]) -> dict[int, Collection[int]]:
+    """What a commit's record has of the columns that buffered writes set."""
+    return {
+        each.table.id: found
+        for each in writes
+        if not each.is_staged
+        and not each.table.is_keyless
+        and (found := each.columns_set) is not None
+    }

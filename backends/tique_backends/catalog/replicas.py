@@ -65,6 +65,14 @@ def read(session: Session) -> ReplicaRecord | None:
     return ReplicaRecord(source, slot, position, ready_at, stops)
 
 
+def positions(session: Session) -> tuple[int, int]:
+    """The position of what is in storage, and ``ready_at``."""
+    ((position, ready_at),) = session.execute(
+        "SELECT position, ready_at FROM tique.replica"
+    ).fetch_all()
+    return position, ready_at
+
+
 def create(session: Session, source: str, slot: str) -> None:
     """Make an empty database a replica that has nothing yet."""
     for statement in _SCHEMA:

@@ -116,11 +116,17 @@ def _denied(what: str) -> EngineError:
     return EngineError(ErrorKind.PROGRAMMING, what, _DENIED)
 
 
+def _entry(commit: CommitRecord) -> str:
+    """Encode a commit; a guest is not believed which columns it has set (P11)."""
+    return encode_content(commit._replace(columns_set={}))
+
+
 class GuestSequencer(PostgreSQLSequencer):
     """The functions that a guest may call."""
 
     _JOIN, _RENEW = "tique.guest_join", "tique.guest_renew"
     _APPEND = "tique.guest_append"
+    _entry = staticmethod(_entry)
 
     limits_barriers = True
     tells_privileges = True
@@ -311,7 +317,7 @@ class GuestSession(PostgreSQLSession):
                     self._sequencer.client,
                     commit.cts,
                     commit.txid,
-                    encode_content(commit),
+                    _entry(commit),
                 ],
             )
 

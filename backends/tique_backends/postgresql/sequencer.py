@@ -182,6 +182,7 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     _JOIN = "tique.join_client"
     _APPEND = "tique.append"
+    _entry = staticmethod(encode_content)
 
     def __init__(self, presence: Presence) -> None:
         super().__init__(Pool(presence.connect_own))
@@ -312,7 +313,7 @@ class PostgreSQLSequencer(AppendingSequencer):
                         b"".join([key for keys in write_sets for key in keys]),
                         _array(map(len, write_sets)),
                         _array(commit.txid for commit in commits),
-                        _SEPARATOR.join(map(encode_content, commits)),
+                        _SEPARATOR.join(map(self._entry, commits)),
                         _array(rows),
                         whole,
                         next_to,

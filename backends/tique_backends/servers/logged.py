@@ -3,7 +3,9 @@
 A commit is ``{table id: [[deleted, value, …], …]}``. A value is JSON's own or its text,
 hexadecimal for bytes; ``{}`` stands for a column that was not read and not changed:
 storage has it. A bulk write adds ``{table id: rows}``, the number of rows that are in
-the cache tables only; DDL ``{}, true``.
+the cache tables only; DDL ``{}, true``. Behind these, or ``{}, false``, is ``{table id:
+[position, …]}``, the columns that were set where nothing else was done, or ``[]`` where all rows
+are new.
 
 Entries come from other clients (P11): an entry that is not of this form, or versions
 that are not of their table's, are set aside (:mod:`tique_backends.servers.aside`).
@@ -47,17 +49,20 @@ class LoggedCommit(NamedTuple):
     writes: dict[str, list[list[Any]]]
     bulk: dict[str, int] = {}  # noqa: RUF012
     defines: bool = False
+    columns_set: dict[str, list[int]] = {}  # noqa: RUF012
 
 
 def content(commit: CommitRecord) -> tuple[Any, ...]:
     """Return a commit's content in the log, after its numbers."""
+    columns = {str(table): [*found] for table, found in commit.columns_set.items()}
     return (
         {
             str(table): [(int(deleted), *row) for row, deleted in rows]
             for table, rows in commit.writes.items()
         },
-        *([dict(commit.bulk)] if commit.bulk or commit.defines else []),
-        *([True] if commit.defines else []),
+        *([dict(commit.bulk)] if commit.bulk or commit.defines or columns else []),
+        *([commit.defines] if commit.defines or columns else []),
+        *([columns] if columns else []),
     )
 
 
@@ -83,10 +88,15 @@ def _is_content(parts: Any) -> bool:
         and all(
             type(part) is dict
             and all(number.isascii() and number.isdigit() for number in part)
-            for part in parts[:2]
+            for part in (*parts[:2], *parts[3:])
         )
         and (len(parts) == 1 or all(type(rows) is int for rows in parts[1].values()))
-        and (len(parts) < _PARTS or parts[2] is True)
+        and all(type(defines) is bool for defines in parts[2:3])
+        and all(
+            type(columns) is list and all(type(each) is int for each in columns)
+            for part in parts[3:]
+            for columns in part.values()
+        )
     )
 
 
@@ -122,6 +132,11 @@ def records_of(
             },
             {int(number): rows for number, rows in commit.bulk.items()},
             commit.defines,
+            {
+                int(number): columns
+                for number, columns in commit.columns_set.items()
+                if number in known
+            },
         )
         for commit in commits
     ]
@@ -136,6 +151,9 @@ def _versions(
     try:
         if type(logged) is not list:
             raise TypeError
+        for column in commit.columns_set.get(str(table.id), ()):
+            if not 0 <= column < len(table.columns):
+                raise ValueError
         return list(map(read, logged))
     except (ArithmeticError, TypeError, ValueError):
         aside.note(commit.cts, table.id, "these are no versions of the table's form")
@@ -211,7 +229,7 @@ _Steps: TypeAlias = "tuple[Sequence[tuple[int, Callable[[Any], Any]]], Sequence[
 """Conversions by position, and the positions of gaps."""
 
 _UNCONVERTED = frozenset({type(None), dict})
-_PARTS = 3
+_PARTS = 4
 _MOST_KINDS = 4096
 
 _READERS: dict[str, Callable[[Any], Any]] = {
