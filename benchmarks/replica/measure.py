@@ -50,6 +50,8 @@ _CLIENTS = 4
 _LOAD = 0.5
 """Their pace, as a share of what they reach alone."""
 _EPOCH = 0.015
+_FRESHNESS = 2.0
+"""Seconds: as old as what was folded last, beside writers."""
 _WRITERS, _COPY = 0, 1
 """Cores, where each side has one of its own."""
 _HEART = "CREATE TABLE {} (id INTEGER PRIMARY KEY, beat INTEGER)"
@@ -184,10 +186,15 @@ class Measurement:
             with tique.connect(target.address()) as connection:
                 if not replication.wait(connection.version, PATIENCE):
                     raise TimeoutError(f"it does not catch up: {replication.status()}")
-            sides: dict[str, Any] = {
-                "replica": tique.connect(url, autocommit=True),
-                "DuckDB": duckdb.connect(str(file), read_only=True),
-            }
+            sides: dict[str, Any] = {"replica": tique.connect(url, autocommit=True)}
+            if beside:
+                sides[f"replica, {_FRESHNESS:g} s"] = tique.connect(
+                    target.address(),
+                    replica=url,
+                    freshness=_FRESHNESS,
+                    autocommit=True,
+                )
+            sides["DuckDB"] = duckdb.connect(str(file), read_only=True)
             if beside:
                 workload = self._paced(_CLIENTS / (_LOAD * alone))
                 crew = ProcessCrew(target, workload, _CLIENTS, _CLIENTS)
@@ -198,6 +205,8 @@ class Measurement:
                 sides["PostgreSQL"] = native
             for connection in sides.values():
                 stack.callback(connection.close)
+            # Beside writers both kinds of replica with DuckDB, else the replica with both.
+            compared = [(0, 2), (1, 2)] if beside else [(0, 1), (0, 2)]
             found = {query: self._time(query, sides, beside) for query in QUERIES}
             if beside:
                 crew.wait(0)
@@ -206,14 +215,15 @@ class Measurement:
             stopped = replication.status().stopped
             self._failures += [f"{name}: {why}" for name, why in stopped.items()]
         ratios = {
-            query: [times[0].median / other.median for other in times[1:]]
+            query: [times[a].median / times[b].median for a, b in compared]
             for query, times in found.items()
         }
         rows: list[Row] = [(q, *times, *ratios[q]) for q, times in found.items()]
         means = map(geometric_mean, zip(*ratios.values(), strict=True))
         rows.append(("geometric mean", *("" for _ in sides), *means))
         how = f"beside {_CLIENTS} writers at {_LOAD:g} of their most"
-        headings = ("query", *sides, *(f"replica/{name}" for name in list(sides)[1:]))
+        names = list(sides)
+        headings = ("query", *names, *(f"{names[a]}/{names[b]}" for a, b in compared))
         return Part(f"ms, {how if beside else 'nothing writes'}", headings, rows)
 
     def _time(self, query: str, sides: dict[str, Any], beside: bool) -> list[Spread]:

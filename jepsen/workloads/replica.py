@@ -26,6 +26,7 @@ import tique
 from jepsen.systems.base import Unusable
 from jepsen.workloads.bank import ACCOUNTS, START, Bank
 from jepsen.workloads.base import Operation, change, rows
+from tique.timeline.replica import ReplicaTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -167,6 +168,13 @@ class Replica(Bank):
         return super().apply(connection, operation)
 
     def _look(self, connection: tique.Connection, lists: Sequence[int]) -> Any:
+        # Half of them as it was folded last, as routed queries may have it.
+        timeline, controls = (
+            connection._database.timeline,
+            connection._execution.controls,
+        )
+        assert isinstance(timeline, ReplicaTimeline)
+        controls.stored = timeline.stored if self.chance.random() < 0.5 else None
         accounts = super().apply(connection, Operation("read", None))
         texts = {str(n): _split(rows(connection, _ELEMENTS, n)) for n in lists}
         # Amid these reads epochs are published.

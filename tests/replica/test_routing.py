@@ -295,6 +295,54 @@ def test_seconds(pair: Pair) -> None:
     assert routed(connection) == 1
 
 
+def test_what_was_folded_last_is_read_if_it_is_fresh_enough(pair: Pair) -> None:
+    """P1, P2: by the engine's plan, in one snapshot, and never older than what was shown."""
+    replication = pair.replicate()
+    # Folds happen when they are asked for.
+    replication._checkpointer._automatic = False
+    reader, writer = pair.connect(freshness=60), pair.connect()
+
+    def write(value: int) -> None:
+        writer.execute("UPDATE t SET v = %s WHERE k = 1", [value])
+        assert replication.wait(writer.version, _WAIT)
+
+    write(11)
+    assert reader.execute(_SUM).fetchone() == (30,)
+    assert "as it was folded last" in reason(reader, _SUM)
+    assert "_cts" not in reason(reader, _SUM)
+    reader.execute("SET tique.freshness = 0")
+    reader.execute("SET tique.on_stale = wait")
+    assert reader.execute(_SUM).fetchone() == (31,)
+    reader.execute("SET tique.freshness = 60")
+    assert "folded last" not in reason(reader, _SUM)
+    assert reader.execute(_SUM).fetchone() == (31,)
+    replication.fold()
+    write(12)
+    with reader.transaction(read_only=True):
+        assert reader.execute(_SUM).fetchone() == (31,)
+        replication.fold()
+        write(13)
+        assert reader.execute("SELECT v FROM t WHERE k = 1").fetchone() == (11,)
+        assert reader.execute(_SUM).fetchone() == (31,)
+    assert reader.execute(_SUM).fetchone() == (32,)
+    assert routed(reader) == 7
+
+
+def test_storage_with_a_newer_table_is_not_read(pair: Pair) -> None:
+    """P1: a table that was copied anew is newer than the others until these are folded."""
+    replication = pair.replicate()
+    replication._checkpointer._automatic = False
+    reader = pair.connect(freshness=60)
+    timeline = replication._timeline
+    with closing(replication._database.engine.session()) as session:
+        session.execute("UPDATE tique.replica SET ready_at = position + 1")
+        with pytest.raises(tique.OperationalError, match="not ready"):
+            timeline.stored(session)
+    before = routed(reader)
+    assert reader.execute(_SUM).fetchone() == (30,)
+    assert routed(reader) == before
+
+
 @pytest.mark.slow
 def test_a_wait_ends(pair: Pair) -> None:
     pair.replicate(epoch=30.0)

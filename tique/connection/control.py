@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tique.connection.execution import Execution
     from tique.query.transaction.ddl_transaction import DDLTransaction
+    from tique.query.transaction.held import Stored
 
 
 class Controls:
@@ -40,6 +41,8 @@ class Controls:
         self.always_isolation = isolation or IsolationLevel.SNAPSHOT
         self.is_always_read_only = False
         self.always_as_of: int | datetime | None = None
+        self.stored: Stored | None = None
+        """Returns the version in storage, if transactions to come read that (``Held``)."""
         self._execution = execution
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {

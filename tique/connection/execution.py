@@ -608,6 +608,9 @@ class Execution:
             as_of = self.controls.as_of
             try:
                 reacquire_turn(transaction)
+                if self.controls.stored is not None:
+                    with translating():
+                        transaction.hold(self.controls.stored)
                 if as_of is not None:
                     with translating():
                         transaction.past = point_at(transaction, as_of)

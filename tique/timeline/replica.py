@@ -22,6 +22,10 @@ rest is forgotten, for the source has it, and the replication goes on behind the
 that is a copy of a later state passes over the commits that it has; until the position
 has reached that state (``ready_at``) no reader begins.
 
+*What storage has* is a whole number of commits, too. A transaction that may be so old reads it as an
+ordinary program would, without the versions in memory (:mod:`tique.query.transaction.held`). The position,
+and that no table is a copy of a later state, is read in the same engine transaction as its rows.
+
 *Torn.* If publishing, or reading the catalog after a copy, fails, it is not known what memory has.
 Then the database is not followed until it was opened anew; readers go on with the state before.
 
@@ -64,6 +68,8 @@ if TYPE_CHECKING:
 
 
 _FOLLOWED = ("following", "copying")
+_MOST_ASKED = 1000
+"""So many epochs that are not in storage are remembered, by when they were asked for."""
 
 
 class ReplicationStatus(NamedTuple):
@@ -134,6 +140,16 @@ class ReplicaState:
         self.counts = dict.fromkeys(("epochs", "commits", "rows"), 0)
         self.seconds = dict.fromkeys(("ask", "publish", "fold", "copy"), 0.0)
         self._changed = threading.Condition()
+        self._asked: deque[tuple[int, float]] = deque([(0, -inf)], _MOST_ASKED)
+
+    @property
+    def stored_asked(self) -> float:
+        """By the monotonic clock: every commit that was acknowledged then is in storage."""
+        with self._changed:
+            while len(self._asked) > 1 and self._asked[1][0] <= self.durable:
+                self._asked.popleft()
+            position, asked = self._asked[0]
+            return asked if position <= self.durable else -inf
 
     @property
     def is_followed(self) -> bool:
@@ -160,6 +176,9 @@ class ReplicaState:
     def note(self, applied: int, asked: float) -> None:
         """Note that an epoch is published."""
         with self._changed:
+            if self._asked[-1][0] == applied:
+                self._asked.pop()
+            self._asked.append((applied, asked))
             self.applied, self.asked = applied, asked
             self.newest = max(applied, self.newest)
             self._changed.notify_all()
@@ -248,12 +267,15 @@ class ReplicaTimeline(Timeline):
         begun = super().begin(blindly=blindly)
         if begun[1] < self.state.ready_at:
             self.end(begun[0])
-            raise errors.OperationalError(
-                "the replica is not ready: some of its tables are newer than others, or not "
-                "there yet; it will be when `tique replicate` has run for a moment",
-                sqlstate="55000",
-            )
+            raise _unready()
         return begun
+
+    def stored(self, session: Session) -> int:
+        """The version in storage; OperationalError (SQLSTATE 55000) if tables are newer than that."""
+        position, ready_at = replicas.positions(session)
+        if position < ready_at:
+            raise _unready()
+        return position
 
     @override
     def expect_owner(self) -> None:
@@ -290,6 +312,14 @@ class ReplicaTimeline(Timeline):
             while self._records and self._records[0][0] <= self.state.durable:
                 self._records.popleft()
             replicas.record(session, [*self._records])
+
+
+def _unready() -> errors.OperationalError:
+    return errors.OperationalError(
+        "the replica is not ready: some of its tables are newer than others, or not "
+        "there yet; it will be when `tique replicate` has run for a moment",
+        sqlstate="55000",
+    )
 
 
 def _filled(

@@ -31,6 +31,7 @@ from tique.connection.routing.router import Router, expect_plain
 from tique.database.database import join, release
 from tique.query.base import Outcome
 from tique.query.transaction.isolation import IsolationLevel
+from tique.timeline.replica import ReplicaTimeline
 from tique_backends.catalog import replicas
 from tique_rewriter.kinds.session.session import SessionPlan
 from tique_rewriter.plans.plan import TransactionControl
@@ -212,11 +213,17 @@ class RoutedExecution(Execution):
         replica = self._replica
         assert replica is not None
         begins = not (self._is_pinned or self.commits_each)
+        if not self._is_pinned:
+            timeline = replica.database.timeline
+            assert isinstance(timeline, ReplicaTimeline)
+            fresh = self.router.reads_storage(time.monotonic())
+            replica.controls.stored = timeline.stored if fresh else None
         if begins:
             replica.controls.open()
         self._is_there = True
         try:
-            rows = self._shown(route, _rows(replica, route.sql, bound))
+            version, found = _rows(replica, route.sql, bound)
+            rows = self._shown(route, found)
             if not (self._is_pinned or self._has(route)):
                 # A table was copied anew as it ran.
                 return None
@@ -229,7 +236,7 @@ class RoutedExecution(Execution):
             self._is_there = False
             if begins and not self._is_pinned:
                 replica.end()
-        self.router.see(replica.database.timeline.position().sts)
+        self.router.see(version)
         self.router.routed += 1
         return Outcome(len(rows), route.columns, rows)
 
@@ -260,7 +267,9 @@ class RoutedExecution(Execution):
                 raise Refusal(f"{lack}; it would be\n{found[0].sql}")
         except Refusal as refusal:
             return f"does not run on the replica: {refusal}"
-        return f"runs on the replica:\n{found[0].sql}"
+        stored = self.router.reads_storage(time.monotonic())
+        state = ", as it was folded last" if stored else ""
+        return f"runs on the replica{state}:\n{found[0].sql}"
 
     @override
     def cancel_waits(self) -> None:
@@ -279,17 +288,25 @@ class RoutedExecution(Execution):
             self._replica.close()
 
 
-def _rows(replica: Execution, text: str, bound: Sequence[Any]) -> list[Row]:
-    """Run a query there, which has the engine's own placeholders, and read its rows."""
+def _rows(replica: Execution, text: str, bound: Sequence[Any]) -> tuple[int, list[Row]]:
+    """Run a query there, which has the engine's own placeholders; its version and rows."""
     with replica.guarded(text), translating():
         prepared = replica.planner.rewriter.plan_body(text)
         statement = replica.planner.statement(prepared)
         assert statement is not None
-        values = [bound[int(position)] for position in prepared.arguments]
-        outcome = replica.run_in_transaction(statement, values, statement.run)
+        bound = [bound[int(position)] for position in prepared.arguments]
+        version = 0
+
+        def run(transaction: DDLTransaction, values: Sequence[Any]) -> Outcome:
+            nonlocal version
+            outcome = statement.run(transaction, values)
+            version = transaction.sts
+            return outcome
+
+        outcome = replica.run_in_transaction(statement, bound, run)
         if outcome.result is None:
-            return outcome.rows or []
-        return outcome.result.fetch_all()
+            return version, outcome.rows or []
+        return version, outcome.result.fetch_all()
 
 
 _MAKERS: dict[str, Callable[[Any], Any]] = {

@@ -128,6 +128,18 @@ class Router:
             return f"it may be {since - state.asked:.3g} s behind, allowed are {age:g}"
         return None
 
+    def reads_storage(self, since: float) -> bool:
+        """Whether what the replica has in storage is fresh enough for a statement of then.
+
+        The engine reads that as it is, by its native plan.
+        """
+        state = self.state
+        return (
+            state is not None
+            and state.durable >= self.floor
+            and state.stored_asked >= since - self.freshness
+        )
+
     def is_fresh(self, patience: float | None, is_stopped: Callable[[], bool]) -> bool:
         """Whether the replica is fresh enough for a statement that is called now.
 

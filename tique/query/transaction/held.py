@@ -38,6 +38,10 @@ refused (55006).
 *If the process dies*, or is stopped, its connection and with it the engine transaction is the
 engine's to end. No other transaction waits for it: λ has passed it.
 
+*What storage has* (P1): a transaction may have the state in storage as its snapshot, where all tables are
+folded together (a replica). Then nothing is drained, the engine's snapshot is taken whatever it
+is, and the version that it has is read in it. It is no newer than the snapshot that was registered.
+
 READ COMMITTED has a snapshot for each statement: a transaction is held for one of them only,
 and stays registered meanwhile.
 """
@@ -45,18 +49,23 @@ and stays registered meanwhile.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
 from tique.store.held import HeldVersions
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tique.history.moments import Point
     from tique.query.transaction.transaction import Transaction
     from tique.store.versions import TableVersions
     from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
+
+Stored: TypeAlias = "Callable[[Session], int]"
 
 PATIENCE = 2.0
 """Seconds that a snapshot and DDL wait for one another, where only one of them can be."""
@@ -72,6 +81,9 @@ class Held:
     ----------
     transaction
         The transaction, whose snapshot is registered.
+    stored
+        Returns the version of all that is in storage, which becomes the snapshot; None: it
+        stays what it is.
 
     Attributes
     ----------
@@ -81,8 +93,8 @@ class Held:
         Tables, by id, and points of the past as of which these can be read there.
     """
 
-    def __init__(self, transaction: Transaction) -> None:
-        engine, sts = transaction.engine, transaction.sts
+    def __init__(self, transaction: Transaction, stored: Stored | None) -> None:
+        engine, sts = transaction.engine, transaction.sts if stored is None else 0
         self._session = session = transaction.session
         self._keepers = engine.held
         self._nests = engine.capabilities.nests_transactions
@@ -93,12 +105,15 @@ class Held:
             for versions in transaction.catalog.all_versions():
                 if versions.is_behind:
                     continue
-                versions.drain(session, sts)
+                if stored is None:
+                    versions.drain(session, sts)
                 self._versions[versions.table.id] = HeldVersions(versions, sts)
             transaction.timeline.record_commits(session)
             self._expect_no_ddl(engine)
             session.hold_snapshot(engine.session)
             self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())
+            if stored is not None:
+                transaction.sts = stored(session)
         except BaseException:
             # An engine transaction may have begun, and failed.
             self._keepers.discard(self)
