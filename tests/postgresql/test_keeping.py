@@ -38,10 +38,10 @@ def is_bulk(engine, connection, sql, parameters=()):
     """Whether a statement's commit has its rows in the cache table only."""
     connection.execute(sql, parameters)
     connection.commit()
-    query = "SELECT json_array_length(commits::json) FROM tique.log ORDER BY cts DESC"
+    query = "SELECT commits::json->1 FROM tique.log ORDER BY cts DESC"
     with closing(psycopg.connect(engine.place)) as native:
-        (length,) = native.execute(query).fetchone()
-    return length > 1
+        (rows,) = native.execute(query).fetchone()
+    return bool(rows)
 
 
 @pytest.mark.parametrize("type_name", sorted(VALUES.keys() - NOT_KEPT))
