@@ -387,6 +387,22 @@ def test_points_that_are_none(engine, writer):
     assert len(ask(writer, "SELECT * FROM t")) == 2
 
 
+def test_a_version_that_was_shown_is_no_later_commits(tmp_path):
+    """P2, P4: not even if it was an aborted one's, as the last before a restart."""
+    url = f"duckdb:///{tmp_path / 'shop.duckdb'}"
+    with closing(tique.connect(url, autocommit=True, **OPTIONS)) as before:
+        before.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+        before.execute("INSERT INTO t VALUES (1, 10)")
+        sequencer = before._database.sequencer
+        sequencer.finish(sequencer.next_cts())
+        shown = before.version
+    with closing(tique.connect(url, autocommit=True, **OPTIONS)) as after:
+        after.execute("UPDATE t SET v = 11")
+        assert after.version > shown
+        then = after.execute(f"SELECT v FROM t AT (VERSION => {shown})")
+        assert then.fetchall() == [(10,)]
+
+
 def test_a_table_without_history(engine):
     with engine.connect(autocommit=True, checkpoint="manual") as connection:
         connection.execute("CREATE TABLE plain (id INTEGER PRIMARY KEY)")

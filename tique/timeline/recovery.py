@@ -1,7 +1,9 @@
 """Recovery, between opening a database and serving it (paper 2.4.2).
 
 The commit records decide. Versions without one are removed (P5). sts and cts
-start at the greatest committed cts, so that no cts is used twice. Each opening
+start beyond the greatest committed cts, so that no cts is used twice: not even one
+that was aborted after it, for that may have been the version that a reader, or a
+replica, was shown (:func:`beyond`). Each opening
 counts an epoch, durably and first of all, and txids start with it, so that no
 txid is used twice even if the process died before it wrote anything else. An epoch
 is a million txids; a process that has begun so many counts another one. There are
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 logger = logging.getLogger("tique.recovery")
+
+_UNUSED = 1000
+"""Timestamps behind the last commit's that no other commit gets."""
 
 TXIDS_PER_EPOCH = 1 << 20
 
@@ -97,6 +102,14 @@ def prepare(engine: Engine, session: Session) -> bool:
     return False
 
 
+def beyond(last: int) -> int:
+    """A timestamp up to which all were handed out, if this was the last commit's.
+
+    It is a guess where more than that many were aborted in a row, with no commit between.
+    """
+    return last and last + _UNUSED
+
+
 def recover(
     engine: Engine,
     catalog: ManagedCatalog,
@@ -110,7 +123,7 @@ def recover(
     """
     engine.upgrade(session)
     last = engine.last_commit(session)
-    sequencer.recover(sts=last, txid=first_txid)
+    sequencer.recover(sts=beyond(last), txid=first_txid)
     catalog.reload(session)
     restored = restore(engine, session, catalog, last)
     for failure in restored.failures:

@@ -62,7 +62,7 @@ from tique._log import family, fields
 from tique._translation import given_up
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
-from tique.timeline.recovery import Restored, prunable, restore
+from tique.timeline.recovery import Restored, beyond, prunable, restore
 from tique_backends.catalog.managed import MANAGED
 from tique_backends.concurrency.undisturbed import undisturbed
 from tique_backends.errors import EngineError, ErrorKind
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_backends.sharing import Anchor, Position
+    from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
 logger = logging.getLogger("tique.lease")
@@ -180,7 +181,7 @@ class SharedTimeline(Timeline):
                 until = prunable(engine, session, restored.failures, last)
                 # A checkpoint knows for how long histories need commits.
                 engine.prune_log(session, until, _FOR_EVER)
-                self._shared.recovered(last)
+                self._shared.recovered(beyond(last))
         joined = time.monotonic()
         self._shared.join(self._lease)
         self._expires = joined + self._lease
@@ -254,7 +255,7 @@ class SharedTimeline(Timeline):
         return self._moment
 
     @override
-    def check(self) -> None:
+    def check(self, tables: Iterable[Table] = ()) -> None:
         if time.monotonic() >= self._expires:
             self._is_lost = True
         if self._is_lost:
