@@ -11,6 +11,8 @@ import pytest
 
 import tique
 from tests.portable import numbers
+from tique.replica.source import SourceSnapshot
+from tique_backends.duckdb.sessions.session import DuckDBSession
 
 PATIENCE = 30
 
@@ -288,6 +290,65 @@ def test_an_open_snapshot_of_a_table_that_is_copied_anew(
         copy.execute(query).fetchall()
     copy.execute("ROLLBACK")
     assert len(rows(copy, query)[0]) == 4
+
+
+@pytest.mark.slow
+def test_a_table_that_is_copied_anew_before_the_engine_reads_it(
+    shared_engine, source, replicate, reading, monkeypatch
+):
+    """P1, P9: its newer rows are not shown; a statement in autocommit runs again."""
+    replication = replicate()
+    copy, query = reading(), f"SELECT id FROM {shared_engine.schema}.account"
+    # Its own session is asked, not that of an uncommitted fold.
+    copy._database.uncommitted._is_enabled = False
+    execute, left = DuckDBSession.execute, []
+
+    def late(session, sql, *arguments, **options):
+        if session is copy._execution.session and left and "account" in sql:
+            insert = "INSERT INTO account (id, owner, balance) VALUES (9, 'eve', 0)"
+            source.execute(insert)
+            define(source, left.pop())
+            caught_up(replication, source)
+        return execute(session, sql, *arguments, **options)
+
+    monkeypatch.setattr(DuckDBSession, "execute", late)
+    for change in ("ADD COLUMN note VARCHAR(10)", "DROP COLUMN note"):
+        source.execute("UPDATE account SET balance = balance + 1")
+        caught_up(replication, source)
+        left.append(f"ALTER TABLE account {change}")
+        copy.execute("BEGIN")
+        with pytest.raises(tique.SerializationError, match="meanwhile"):
+            copy.execute(query)
+        copy.execute("ROLLBACK")
+        assert not left
+        source.execute("DELETE FROM account WHERE id > 2")
+    source.execute("UPDATE account SET balance = balance + 1")
+    caught_up(replication, source)
+    left.append("ALTER TABLE account ADD COLUMN other VARCHAR(10)")
+    assert sorted(rows(copy, query)) == [(1,), (2,), (9,)]
+    assert not left
+
+
+@pytest.mark.slow
+def test_a_table_that_is_dropped_before_it_is_copied(
+    source, replicate, monkeypatch, shared_engine, reading
+):
+    """The copy begins anew."""
+    source.execute("CREATE TABLE passing (id INTEGER PRIMARY KEY)")
+    source.commit()
+    read, dropped = SourceSnapshot.rows, []
+
+    def late(snapshot, table):
+        if table.name == "passing":
+            dropped.append(table)
+            define(source, "DROP TABLE passing")
+        return read(snapshot, table)
+
+    monkeypatch.setattr(SourceSnapshot, "rows", late)
+    replicate()
+    assert len(dropped) == 1
+    query = f"SELECT count(*) FROM {shared_engine.schema}.account"
+    assert rows(reading(), query) == [(2,)]
 
 
 @pytest.mark.slow

@@ -534,7 +534,7 @@ class Execution:
             if shared is not None:
                 shared.expect_privileges(statement.needs)
             outcome = run(transaction, bound)
-            self.database.timeline.check()
+            self.database.timeline.check([table for table, _ in statement.needs])
         except BaseException as error:
             if commits:
                 self.rollback()

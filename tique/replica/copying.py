@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from tique.database.database import Database
     from tique.replica.source import SourceSnapshot
+    from tique.timeline.replica import ReplicaState
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -98,11 +99,12 @@ class _Change:
     def __init__(
         self,
         database: Database,
+        state: ReplicaState,
         chosen: Mapping[str, Table],
         known: Mapping[int, int],
         before: Mapping[str, Stop],
     ) -> None:
-        self._engine = database.engine
+        self._engine, self._state = database.engine, state
         self.gone = {table.id: table for table in database.catalog}
         self.kept: list[Copied] = []
         self.new: list[Copied] = []
@@ -154,6 +156,7 @@ class _Change:
         if not self.kept:
             replicas.note(session, position=sts)
         replicas.note_stops(session, self.stopped)
+        self._state.redefines = True
 
 
 def bring(
@@ -172,26 +175,29 @@ def bring(
         closing(database.engine.session()) as session,
     ):
         known = {} if anew else replicas.sources(session)
-        change = _Change(database, chosen, known, {} if anew else state.stopped)
+        change = _Change(database, state, chosen, known, {} if anew else state.stopped)
         if change.stopped and not state.applied:
             named = "; ".join(f"{n}: {stop.why}" for n, stop in change.stopped.items())
             raise errors.NotSupportedError(
                 f"{named}: leave such tables out by tables=, or change them"
             )
         if change.new or change.gone or change.stopped != state.stopped:
-            change.make(session, snapshot, choice)
-            state.is_torn = True
-            catalog.reload(session, {copied.number: sts for copied in change.new})
-            for versions in catalog.all_versions():
-                if versions.table.id in {copied.number for copied in change.new}:
-                    versions.folded_until = sts
-            state.stopped = change.stopped
-            if not change.kept:
-                state.durable = sts
-            if state.applied < state.ready_at:
-                # Else readers go on: what is newer than their snapshots is not for these.
-                state.ready_at = sts
-            state.is_torn = False
+            try:
+                change.make(session, snapshot, choice)
+                state.is_torn = True
+                catalog.reload(session, {copied.number: sts for copied in change.new})
+                for versions in catalog.all_versions():
+                    if versions.table.id in {copied.number for copied in change.new}:
+                        versions.folded_until = sts
+                state.stopped = change.stopped
+                if not change.kept:
+                    state.durable = sts
+                if state.applied < state.ready_at:
+                    # Else readers go on: what is newer than their snapshots is not for these.
+                    state.ready_at = sts
+                state.is_torn = False
+            finally:
+                state.redefines = False
     return {copied.source.id: copied for copied in (*change.kept, *change.new)}
 
 

@@ -62,6 +62,7 @@ _ALIVE_INTERVAL = 10.0
 """Seconds after which it is noted that the replica lives, at the most."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds until a source that was lost is opened again."""
+_ATTEMPTS = 5
 _LASTING = (errors.NotSupportedError, errors.InternalError, errors.InterfaceError)
 
 
@@ -96,7 +97,15 @@ class Replication:
     def start(self) -> None:
         """Copy what has to be copied, then follow in a thread."""
         try:
-            self._begin()
+            for left in reversed(range(_ATTEMPTS)):
+                try:
+                    self._begin()
+                    break
+                except errors.SerializationError:
+                    # A table was dropped before it was copied.
+                    if not left:
+                        raise
+                    self._lose()
         except BaseException:
             if self._source is not None and not self._state.applied:
                 with suppress(errors.Error):

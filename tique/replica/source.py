@@ -106,11 +106,22 @@ class SourceSnapshot:
         self.tables = _tables(database, self.sts)
 
     def rows(self, table: Table) -> Iterator[pyarrow.Table]:
-        """All rows of a table, in batches, with its columns in their order."""
+        """All rows of a table, in batches, with its columns in their order.
+
+        SerializationError: it was dropped since the snapshot was taken.
+        """
         import pyarrow
 
         with self._connection.cursor("replica") as cursor:
-            cursor.execute(f"SELECT {column_list(table)} FROM {storage_name(table)}")
+            query = f"SELECT {column_list(table)} FROM {storage_name(table)}"
+            try:
+                cursor.execute(query)
+            except errors.ProgrammingError as error:
+                raise errors.SerializationError(
+                    f"table {table.qualified_name} was dropped, or altered, as it was "
+                    "to be copied",
+                    table=table.qualified_name,
+                ) from error
             for batch in cursor.fetch_record_batch(_BATCH_ROWS):
                 yield pyarrow.Table.from_batches([batch])
 

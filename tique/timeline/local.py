@@ -17,13 +17,14 @@ from tique_backends.concurrency.retrying import persist
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.timeline.ids import TransactionIds
     from tique_backends.engine import Engine
     from tique_backends.session import Session
+    from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
 _Outcome = TypeVar("_Outcome")
@@ -134,13 +135,17 @@ class Timeline:
         """Whether this process was given up; its connections are of no use then."""
         return False
 
-    def check(self) -> None:
+    def check(self, tables: Iterable[Table] = ()) -> None:
         """Refuse a statement's result if it may not be of the snapshot any more.
+
+        ``tables`` are those that it has used.
 
         Raises
         ------
         OperationalError
             The process was given up for dead meanwhile.
+        SerializationError
+            A table of a replica was copied anew.
         """
 
     def position(self) -> Position:

@@ -26,6 +26,11 @@ has reached that state (``ready_at``) no reader begins.
 ordinary program would, without the versions in memory (:mod:`tique.query.transaction.held`). The position,
 and that no table is a copy of a later state, is read in the same engine transaction as its rows.
 
+*A table that is copied anew* has the name of the one before, and newer rows. A statement that was planned
+before it was there, and that the engine begins afterwards, reads these. So what the engine has done is
+looked at after it has begun: ``redefines`` is set before the copy's COMMIT, and taken back when the
+catalog that readers plan by has the new table and not the old one. So one of both is seen (P1).
+
 *Torn.* If publishing, or reading the catalog after a copy, fails, it is not known what memory has.
 Then the database is not followed until it was opened anew; readers go on with the state before.
 
@@ -53,7 +58,7 @@ from tique_backends.catalog import replicas
 from tique_backends.names import cache_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.records import Row
     from tique_backends.session import Session
+    from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
 
@@ -122,6 +128,8 @@ class ReplicaState:
         The tables that are not replicated any more.
     is_torn : bool
         Whether publishing was cut short.
+    redefines : bool
+        Whether the engine may have other tables than the catalog.
     phase, error, notes
         As :class:`ReplicationStatus` has them.
     counts, seconds : dict
@@ -133,7 +141,7 @@ class ReplicaState:
         self.applied = self.durable = self.newest = record.position
         self.ready_at, self.asked = record.ready_at, -inf
         self.stopped: Mapping[str, Stop] = record.stopped
-        self.is_torn = False
+        self.is_torn = self.redefines = False
         self.phase = "stopped"
         self.error: str | None = None
         self.notes: list[str] = []
@@ -276,6 +284,19 @@ class ReplicaTimeline(Timeline):
         if position < ready_at:
             raise _unready()
         return position
+
+    @override
+    def check(self, tables: Iterable[Table] = ()) -> None:
+        known = self._catalog.by_id()
+        for table in tables:
+            if self.state.redefines or (
+                table.id not in known and not table.is_temporary
+            ):
+                raise errors.SerializationError(
+                    f"table {table.qualified_name} was copied anew, or dropped, meanwhile; "
+                    "run the transaction again",
+                    table=table.qualified_name,
+                )
 
     @override
     def expect_owner(self) -> None:

@@ -33,7 +33,7 @@ new catalog, where there is no such table.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
@@ -71,14 +71,16 @@ def redefined(
     if lasting is not None:
         known = lasting.by_id()
         tables = {table for table in tables if table.id in known}
-    shared = engine.shared
     is_possible = error.kind in _KINDS or isinstance(error, ConflictError)
-    if shared is None or not tables or not is_possible:
+    if engine.shared is None:
+        # Another thread, which copies a table of a replica anew.
+        is_possible &= any(cache_label(table.id) in str(error) for table in tables)
+    if not tables or not is_possible:
         return None
     # One question, over a connection that is there: most of these errors are the
     # application's own, and may come often.
     with suppress(EngineError):
-        now = {(schema, name): number for schema, name, number in shared.managed()}
+        now = _managed(engine)
         for table in tables:
             # An altered table has another number.
             if now.get((table.schema, table.name), table.id) != table.id:
@@ -93,3 +95,11 @@ def redefined(
                     sqlstate="42P01",
                 )
     return None
+
+
+def _managed(engine: Engine) -> dict[tuple[str, str], int]:
+    """The numbers of the tables that are managed now, by schema and name."""
+    if engine.shared is not None:
+        return {(schema, name): n for schema, name, n in engine.shared.managed()}
+    with closing(engine.session()) as session:
+        return {(t.schema, t.name): t.id for t in engine.managed_tables(session)}
