@@ -30,7 +30,6 @@ from benchmarks.replica.process import (
     MANAGED,
     NATIVE,
     PATIENCE,
-    SCHEMAS,
     Replicator,
     heart,
 )
@@ -181,12 +180,14 @@ class Measurement:
             self._progress("what the writers reach" if beside else "copying")
             alone = self._throughput(target) if beside else 0.0
             replication = stack.enter_context(
-                tique.replicate(target.address(), url, epoch=_EPOCH, schemas=SCHEMAS)
+                tique.replicate(target.address(), url, epoch=_EPOCH)
             )
             with tique.connect(target.address()) as connection:
                 if not replication.wait(connection.version, PATIENCE):
                     raise TimeoutError(f"it does not catch up: {replication.status()}")
             sides: dict[str, Any] = {"replica": tique.connect(url, autocommit=True)}
+            # Routed queries need the schema to have its own name.
+            sides["replica"].execute("SET search_path = 'public'")
             if beside:
                 sides[f"replica, {_FRESHNESS:g} s"] = tique.connect(
                     target.address(),
