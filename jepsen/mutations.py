@@ -497,11 +497,11 @@ def _leaves_lambda_early() -> None:
     """P1: λ passes a snapshot before the engine has it."""
     genuine = Held.__init__
 
-    def __init__(held: Any, transaction: Any, stored: Any) -> None:
+    def __init__(held: Any, transaction: Any) -> None:
         if transaction.has_one_snapshot:
             transaction.timeline.end(transaction.txid)
             time.sleep(_FOLD)
-        genuine(held, transaction, stored)
+        genuine(held, transaction)
 
     _replace(Held, __init__)
 
@@ -512,10 +512,10 @@ def _hands_over_undrained() -> None:
     drain = TableVersions.drain
     local = threading.local()
 
-    def __init__(held: Any, transaction: Any, stored: Any) -> None:
+    def __init__(held: Any, transaction: Any) -> None:
         local.is_handing_over = True
         try:
-            genuine(held, transaction, stored)
+            genuine(held, transaction)
         finally:
             local.is_handing_over = False
 

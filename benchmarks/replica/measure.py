@@ -49,7 +49,7 @@ _CLIENTS = 4
 _LOAD = 0.5
 """Their pace, as a share of what they reach alone."""
 _EPOCH = 0.015
-_FRESHNESS = 2.0
+_FRESHNESS = 5.0
 """Seconds: as old as what was folded last, beside writers."""
 _WRITERS, _COPY = 0, 1
 """Cores, where each side has one of its own."""

@@ -39,8 +39,8 @@ refused (55006).
 engine's to end. No other transaction waits for it: λ has passed it.
 
 *What storage has* (P1): a transaction may have the state in storage as its snapshot, where all tables are
-folded together (a replica). Then nothing is drained, the engine's snapshot is taken whatever it
-is, and the version that it has is read in it. It is no newer than the snapshot that was registered.
+folded together (a replica, :class:`HeldStorage`). Then nothing is drained, the engine's snapshot is taken
+whatever it is, and the version that it has is read in it. It is no newer than the snapshot that was registered.
 
 READ COMMITTED has a snapshot for each statement: a transaction is held for one of them only,
 and stays registered meanwhile.
@@ -50,6 +50,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
+
+from typing_extensions import override
 
 from tique import errors
 from tique.store.held import HeldVersions
@@ -81,9 +83,6 @@ class Held:
     ----------
     transaction
         The transaction, whose snapshot is registered.
-    stored
-        Returns the version of all that is in storage, which becomes the snapshot; None: it
-        stays what it is.
 
     Attributes
     ----------
@@ -93,33 +92,40 @@ class Held:
         Tables, by id, and points of the past as of which these can be read there.
     """
 
-    def __init__(self, transaction: Transaction, stored: Stored | None) -> None:
-        engine, sts = transaction.engine, transaction.sts if stored is None else 0
+    def __init__(self, transaction: Transaction) -> None:
+        engine = transaction.engine
         self._session = session = transaction.session
         self._keepers = engine.held
         self._nests = engine.capabilities.nests_transactions
         self._versions: dict[int, HeldVersions] = {}
         self._is_lost = self._has_ended = False
+        self.folded: dict[int, int] = {}
         self.readable: set[tuple[int, Point]] = set()
         try:
-            for versions in transaction.catalog.all_versions():
-                if versions.is_behind:
-                    continue
-                if stored is None:
-                    versions.drain(session, sts)
-                self._versions[versions.table.id] = HeldVersions(versions, sts)
-            transaction.timeline.record_commits(session)
+            self._prepare(transaction)
             self._expect_no_ddl(engine)
             session.hold_snapshot(engine.session)
-            self.folded: dict[int, int] = dict(session.execute(_FIXING).fetch_all())
-            if stored is not None:
-                transaction.sts = stored(session)
+            self._fix(transaction)
         except BaseException:
             # An engine transaction may have begun, and failed.
             self._keepers.discard(self)
             with suppress(EngineError):
                 session.end_hold()
             raise
+
+    def _prepare(self, transaction: Transaction) -> None:
+        """Have all in the engine that the snapshot has."""
+        session, sts = self._session, transaction.sts
+        for versions in transaction.catalog.all_versions():
+            if versions.is_behind:
+                continue
+            versions.drain(session, sts)
+            self._versions[versions.table.id] = HeldVersions(versions, sts)
+        transaction.timeline.record_commits(session)
+
+    def _fix(self, transaction: Transaction) -> None:
+        """Have the engine fix its snapshot."""
+        self.folded = dict(self._session.execute(_FIXING).fetch_all())
 
     def _expect_no_ddl(self, engine: Engine) -> None:
         """Be seen by DDL that comes later, where that is not under way."""
@@ -195,3 +201,40 @@ class Held:
                 self._session.end_hold()
             self._has_ended = True
             self._keepers.discard(self)
+
+
+class HeldStorage(Held):
+    """The same of what is in storage, which only reads, in as few statements as can be.
+
+    Parameters
+    ----------
+    transaction
+        The transaction, whose snapshot becomes that.
+    stored
+        Returns its version, in the engine transaction.
+    """
+
+    def __init__(self, transaction: Transaction, stored: Stored) -> None:
+        self._stored = stored
+        super().__init__(transaction)
+
+    @override
+    def _prepare(self, transaction: Transaction) -> None:
+        """Nothing: storage is what it is."""
+
+    @override
+    def _fix(self, transaction: Transaction) -> None:
+        transaction.sts = self._stored(self._session)
+
+    @override
+    def versions(self, table: Table, newest: TableVersions) -> TableVersions:
+        known = self._versions
+        if table.id not in known:
+            # It has none, whatever there is by now.
+            known[table.id] = HeldVersions(newest, 0)
+        return known[table.id]
+
+    @override
+    def is_kept(self) -> bool:
+        # Nothing was staged: what comes after a statement that failed fails by itself.
+        return not self._session.is_lost

@@ -17,7 +17,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.read.keyed_rows import KeyedRows
 from tique.query.transaction.constraint_modes import ConstraintModes
-from tique.query.transaction.held import Held, Stored
+from tique.query.transaction.held import Held, HeldStorage, Stored
 from tique.query.transaction.isolation import IsolationLevel
 from tique.query.transaction.notifications import Notifications
 from tique.store.kept_keys import too_old
@@ -309,7 +309,7 @@ class Transaction(KeyedRows):
             The engine transaction could not be begun: the snapshot is kept as before.
         """
         if self.held is None:
-            self.held = Held(self, stored)
+            self.held = Held(self) if stored is None else HeldStorage(self, stored)
             self.obstacle = None
             if self.has_one_snapshot:
                 # Folds keep what a commit is certified by, before they may pass it.
