@@ -1,7 +1,8 @@
 """Reads of a replica: each is the source at the version that it has, and none goes back.
 
 ``transfer`` as a bank's, ``append`` of ``[list, element]``; ``look`` of ``{"version", "life",
-"accounts", "lists", "rows"}`` in a replica's process; ``look-own`` of ``{"list", "elements"}``
+"stored", "accounts", "lists", "rows"}`` in a replica's process, where looks at what is stored
+go back behind no other of these, and those at the newest state behind none of theirs; ``look-own`` of ``{"list", "elements"}``
 after the same client's appends; ``log`` of ``{"balances", "appends"}``, each with the version
 that its commit made.
 """
@@ -68,8 +69,11 @@ def check(operations: Sequence[Operation]) -> Verdict:
     looks = [each for each in done if each.invoke.f == "look"]
     for each in looks:
         _check_look(each, source, findings)
-    for life in {each.value["life"] for each in looks}:
-        check_order([each for each in looks if each.value["life"] == life], findings)
+    lines = defaultdict(list)
+    for each in looks:
+        lines[each.value["life"], each.value.get("stored", False)].append(each)
+    for line in lines.values():
+        check_order(line, findings)
     _check_own(transactions, findings)
     for each in transactions:
         if each.invoke.f == "append":

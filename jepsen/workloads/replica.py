@@ -186,6 +186,7 @@ class Replica(Bank):
         return {
             "version": connection.version,
             "life": os.getpid(),
+            "stored": connection._execution.controls.stored is not None,
             "accounts": accounts,
             "lists": texts,
             "rows": elements,
