@@ -330,7 +330,7 @@ def test_what_was_folded_last_is_read_if_it_is_fresh_enough(pair: Pair) -> None:
 
 def test_storage_with_a_newer_table_is_not_read(pair: Pair) -> None:
     """P1: a table that was copied anew is newer than the others until these are folded."""
-    replication = pair.replicate()
+    replication = pair.replicate(tables=["t", "left_out"])
     replication._checkpointer._automatic = False
     reader = pair.connect(freshness=60)
     timeline = replication._timeline
@@ -341,6 +341,11 @@ def test_storage_with_a_newer_table_is_not_read(pair: Pair) -> None:
     before = routed(reader)
     assert reader.execute(_SUM).fetchone() == (30,)
     assert routed(reader) == before
+    with closing(tique.connect(pair.url, autocommit=True)) as owner:
+        owner.execute("ALTER TABLE t ADD COLUMN w INTEGER")
+        assert replication.wait(owner.version, _WAIT)
+    # Then the newest state is read, by one that has seen nothing newer.
+    assert ran_there(pair.connect(freshness=60))
 
 
 @pytest.mark.slow

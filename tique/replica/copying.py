@@ -185,6 +185,7 @@ def bring(
             try:
                 change.make(session, snapshot, choice)
                 state.is_torn = True
+                state.stored_ready_at = sts
                 catalog.reload(session, {copied.number: sts for copied in change.new})
                 for versions in catalog.all_versions():
                     if versions.table.id in {copied.number for copied in change.new}:

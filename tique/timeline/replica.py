@@ -122,6 +122,8 @@ class ReplicaState:
         The source's commits up to here are published, are in storage, are known of.
     ready_at : int
         Readers begin when this is applied.
+    stored_ready_at : int
+        What storage has is one state when this is durable.
     asked : float
         By the monotonic clock: every commit that was acknowledged then is published.
     stopped : Mapping of str to Stop
@@ -139,7 +141,8 @@ class ReplicaState:
     def __init__(self, record: ReplicaRecord) -> None:
         self.source, self.slot = record.source, record.slot
         self.applied = self.durable = self.newest = record.position
-        self.ready_at, self.asked = record.ready_at, -inf
+        self.ready_at = self.stored_ready_at = record.ready_at
+        self.asked = -inf
         self.stopped: Mapping[str, Stop] = record.stopped
         self.is_torn = self.redefines = False
         self.phase = "stopped"

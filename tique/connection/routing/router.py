@@ -136,7 +136,7 @@ class Router:
         state = self.state
         return (
             state is not None
-            and state.durable >= self.floor
+            and state.durable >= max(self.floor, state.stored_ready_at)
             and state.stored_asked >= since - self.freshness
         )
 
