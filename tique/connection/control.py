@@ -42,7 +42,7 @@ class Controls:
         self.is_always_read_only = False
         self.always_as_of: int | datetime | None = None
         self.stored: Stored | None = None
-        """Returns the version in storage, if transactions to come read that (``Held``)."""
+        """Returns the version in storage, if transactions to come read that (``HeldStorage``)."""
         self._execution = execution
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {

@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 _FURTHEST = 1_000_000
 """A replica behind by more commits is faster copied anew; they are in memory at once."""
 _BATCH_ROWS = 50_000
+_GONE = ("42P01", "42703")
+"""The SQLSTATEs of a table, and of a column, that is not there."""
 
 
 class LogLostError(errors.OperationalError):
@@ -117,6 +119,8 @@ class SourceSnapshot:
             try:
                 cursor.execute(query)
             except errors.ProgrammingError as error:
+                if error.sqlstate not in _GONE:
+                    raise
                 raise errors.SerializationError(
                     f"table {table.qualified_name} was dropped, or altered, as it was "
                     "to be copied",
