@@ -548,6 +548,10 @@ class Engine(ABC, Generic[SessionT]):
             f"(SELECT cts FROM ({self._committed}) AS _c)"
         )
 
+    def folds_rows(self, table: Table) -> bool:
+        """Whether :meth:`store` takes rows of the table."""
+        return True
+
     @abstractmethod
     def store(
         self,

@@ -25,7 +25,14 @@ from tique_backends.session import COMMIT
 from tique_udfs import KEYS_PER_CALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Container,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
     from contextlib import AbstractContextManager
 
     from tique_backends.concurrency.pool import Pool
@@ -377,6 +384,29 @@ class SharedSequencer(ABC):
 
         Returns the cts up to which it was filled, or folded, before; a concurrent
         transaction that fills or folds the same table conflicts with this one.
+        """
+
+    def fill(
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        write: Callable[[int], object],
+    ) -> None:
+        """Fill a cache table up to a cts, in an engine transaction, if it is not.
+
+        ``write`` is given the cts up to which it is filled, or folded.
+        """
+        session.transact(
+            lambda: write(self.claim_versions(session, table, until))
+        )
+
+    def part(  # noqa: B027
+        self, session: Session, cts: int, tables: Collection[Table]
+    ) -> None:
+        """Commit what a bulk commit has written to cache tables, and begin again.
+
+        Where the log's row must not be committed together with it.
         """
 
     @abstractmethod

@@ -432,6 +432,7 @@ class Checkpointer:
         return (
             (table.history is None or self._engine.capabilities.keeps_known_images)
             and not table.is_keyless
+            and self._engine.folds_rows(table)
             and self._catalog.buffers(table)
         )
 

@@ -595,6 +595,8 @@ class Committer:
                 staged[writes.table.id] = session.append_staged(
                     writes.table, certified[0].cts
                 )
+            tables = [writes.table for writes in bulk]
+            self._timeline.part(session, certified[0].cts, tables)
             session.log(records)
             self._unsettled = certified
             self._timeline.commit(session)

@@ -466,7 +466,8 @@ class TableVersions:
                 # In one step: at an interruption each entry is in one of the lists.
                 drained, self._undrained = entries[:end], entries[end:]
             if self._shared is not None:
-                session.transact(lambda: self._append_shared(session, drained))
+                if drained:
+                    self._append_shared(session, drained)
             else:
                 if self._is_in_doubt or self.is_fold_open:
                     # A fold that was interrupted may have moved some to storage.
@@ -487,11 +488,14 @@ class TableVersions:
     def _append_shared(
         self, session: Session, entries: Sequence[tuple[int, Row, bool]]
     ) -> None:
-        """Append versions that no other process has; in an engine transaction."""
-        if entries:
-            assert self._shared is not None
-            arrived = self._shared.claim_versions(session, self.table, entries[-1][0])
-            self._append(session, [entry for entry in entries if entry[0] > arrived])
+        """Append versions that no other process has."""
+        assert self._shared is not None
+        self._shared.fill(
+            session,
+            self.table,
+            entries[-1][0],
+            lambda arrived: self._append(session, [e for e in entries if e[0] > arrived]),
+        )
 
     def _append(
         self, session: Session, entries: Sequence[tuple[int, Row, bool]]

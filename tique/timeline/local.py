@@ -216,6 +216,9 @@ class Timeline:
         # The engine is in this process: it has said whether it was done.
         return False
 
+    def part(self, session: Session, cts: int, tables: Collection[Table]) -> None:  # noqa: B027
+        """Commit what a bulk commit wrote, and begin again, where its log has to wait."""
+
     def commit(self, session: Session) -> None:
         """Commit an engine transaction with versions in it."""
         session.commit()

@@ -432,6 +432,11 @@ class SharedTimeline(Timeline):
         return self._barrier
 
     @override
+    def part(self, session: Session, cts: int, tables: Collection[Table]) -> None:
+        with self.noticing():
+            self._shared.part(session, cts, tables)
+
+    @override
     def commit(self, session: Session) -> None:
         with self.noticing():
             self._shared.commit(session)

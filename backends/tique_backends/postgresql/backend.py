@@ -12,6 +12,7 @@ import psycopg.pq
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.location import Location, Server
 from tique_backends.postgresql.catalog.installing import FORMS
+from tique_backends.postgresql.citus.engine import CitusEngine, is_distributed
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.guests import GuestEngine, is_guest
 from tique_backends.postgresql.sessions.connection import Address
@@ -130,6 +131,8 @@ def open_engine(location: Location) -> Engine:
     presence = Presence(location.address, statistics)
     try:
         engine = GuestEngine if is_guest(presence) else PostgreSQLEngine
+        if is_distributed(presence):
+            engine = CitusEngine
         return engine(presence, statistics, location.sequencer)
     except BaseException:
         presence.close()

@@ -160,12 +160,6 @@ def _key_and(stamp: str, table: Table) -> str:
     return key_list(table, key) + ("" if is_tight else f", {stamp}")
 
 
-def _alter_schema(session: PostgreSQLSession) -> None:
-    """Begin an engine transaction that changes what schema ``tique`` consists of."""
-    session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
-    session.execute(f"SELECT {path_locked('TRUE')}").fetch_all()
-
-
 class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
 
@@ -260,8 +254,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         form = Form.choose(session, self._wanted)
 
         def create() -> None:
-            _alter_schema(session)
-            for statement in (*_SCHEMA, *form.statements, *SCHEMA, guests_script()):
+            self._begin_schema_change(session)
+            for statement in (*_SCHEMA, *form.statements, *SCHEMA, *self._functions()):
                 session.change(statement)
             session.change(
                 "INSERT INTO tique.format VALUES ($1, 0, 0, 0, $2)",
@@ -277,12 +271,21 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 raise
         self.format_version()
 
+    def _begin_schema_change(self, session: PostgreSQLSession) -> None:
+        """Begin an engine transaction that changes what schema ``tique`` consists of."""
+        session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
+        session.execute(f"SELECT {path_locked('TRUE')}").fetch_all()
+
+    def _functions(self) -> Sequence[str]:
+        """Return the statements that make the functions beside the sequencer's."""
+        return [guests_script()]
+
     @override
     def renew_format(self, session: PostgreSQLSession) -> None:
         form = Form.of(self.shared.form)
 
         def change() -> None:
-            _alter_schema(session)
+            self._begin_schema_change(session)
             # Definer functions run as the role that makes them, never as another one.
             session.execute(_AS_OWNER).fetch_all()
             # Only one at a time: readers of the row go on.
@@ -296,7 +299,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.change(_BY_TIME)
             session.change(slots.SCHEMA)
             session.change(_SCHEMA[-1])
-            session.change(guests_script())
+            for statement in self._functions():
+                session.change(statement)
 
         session.transact(change)
 

@@ -81,13 +81,13 @@ def claim_fold(
     return (
         session.change(
             f'UPDATE tique."tables" SET folded = {until} WHERE {known}'
-            f" RETURNING {AT_LEISURE}, {_sealed(session, table)}"
+            f" RETURNING {AT_LEISURE}, {sealed(session, table)}"
         )
         > 0
     )
 
 
-def _sealed(session: PostgreSQLSession, table: Table) -> str:
+def sealed(session: PostgreSQLSession, table: Table) -> str:
     """What lets the rest of the engine transaction run no users' code, or fails."""
     sealed = f"tique.guest_expect_own({quoted(storage_name(table))})"
     # In the application's own transaction the path stays its own.
@@ -287,5 +287,5 @@ def versions_to_replay(
     versions = list(versions_of(table, decoded(entries, aside), aside, excluded))
     if any(is_partial(row) for _, row, _ in versions):
         # It reads storage.
-        session.execute(f"SELECT {_sealed(session, table)}")
+        session.execute(f"SELECT {sealed(session, table)}")
     return whole_versions(session, table, versions, aside)

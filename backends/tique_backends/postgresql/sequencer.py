@@ -420,15 +420,23 @@ class PostgreSQLSequencer(AppendingSequencer):
             "EXISTS (SELECT FROM tique.fences)"
         )
         if is_doubtful:
-            ((stamps,),) = self._persist("SELECT tique.guest_disown()")
-            self._ask("SELECT tique.guest_fence($1)", [stamps])
-        elif is_fenced and self._persist("SELECT tique.guest_sweep()") == [(True,)]:
+            self._ask("SELECT tique.guest_fence($1)", [self._disown()])
+        elif is_fenced and self._sweep():
             self._ask("SELECT tique.guest_forget()")
 
-    def _persist(self, sql: str) -> list[Row]:
+    def _disown(self) -> Sequence[int]:
+        """Make fences durable; return the timestamps that sts may pass then."""
+        ((stamps,),) = self._persist("SELECT tique.guest_disown()")
+        return list(stamps)
+
+    def _sweep(self) -> bool:
+        """Delete what fenced transactions left; whether there are fences to forget."""
+        return self._persist("SELECT tique.guest_sweep()") == [(True,)]
+
+    def _persist(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         while True:
             try:
-                return self._ask(sql)
+                return self._ask(sql, parameters)
             except EngineError as error:
                 # Another process dropped one of the tables.
                 if error.sqlstate != _NO_TABLE:

@@ -267,7 +267,8 @@ $$;
 -- that moment; then their rows are swept away; then, in a transaction of its own,
 -- readers need not be told of it any more. Returns whether there are fences to forget,
 -- now or later.
-CREATE FUNCTION tique.guest_sweep() RETURNS boolean
+-- Of those ``cleared`` elsewhere, if there are such.
+CREATE FUNCTION tique.guest_sweep(cleared bigint[] DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 AS $$
@@ -280,6 +281,7 @@ BEGIN
     swept := ARRAY(
         SELECT f.cts FROM tique.fences AS f
         WHERE NOT f.is_swept AND f.settled <= pg_snapshot_xmin(pg_current_snapshot())
+            AND (cleared IS NULL OR f.cts = ANY (cleared))
         ORDER BY f.cts LIMIT 4096
     );
     UPDATE tique.fences AS f SET settled = pg_snapshot_xmax(pg_current_snapshot())

@@ -54,7 +54,7 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_leave(bigint), tique.guest_tend(), tique.guest_release(),
     tique.guest_in_time(bigint, bigint), tique.guest_disown(),
     tique.guest_committing(), tique.guest_checkpoint(bigint, bigint),
-    tique.guest_fence(bigint[]), tique.guest_sweep(), tique.guest_forget(),
+    tique.guest_fence(bigint[]), tique.guest_sweep(bigint[]), tique.guest_forget(),
     tique.guest_follow(bigint, bigint), tique.guest_log(bigint), tique.guest_logged(bigint),
     tique.guest_append(bigint, bigint, bytea, integer[], bigint[], text),
     tique.guest_barrier(bigint), tique.guest_log_bulk(bigint, bigint, bigint, text),

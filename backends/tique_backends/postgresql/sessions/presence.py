@@ -105,6 +105,7 @@ class Presence:
         self._lock = threading.Lock()
         self._lost: set[int] = set()
         self.mark = secrets.randbits(30)
+        self._setting = "NULL"
         # Before the mark can be seen.
         self._connection = self._marked(
             f"pg_try_advisory_lock({LOCKS}, {_FIRST_MARK + self.mark})"
@@ -135,7 +136,13 @@ class Presence:
 
     def _marked(self, sign: str = "NULL") -> Connection:
         mark = f"pg_try_advisory_lock({_MARKS + self.mark}, {secrets.randbits(31)})"
-        return Connection(self._address, self._statistics, f"concat({sign}, {mark})")
+        greeting = f"concat({sign}, {mark}, {self._setting})"
+        return Connection(self._address, self._statistics, greeting)
+
+    def prepare(self, setting: str) -> None:
+        """Let each session of the engine, also this one, evaluate an expression first."""
+        self._setting = setting
+        self.ask(f"SELECT {setting}")
 
     def connect_own(self) -> Connection:
         """Open a connection for tique's own statements, with a search path for them."""

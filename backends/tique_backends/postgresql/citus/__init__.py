@@ -1,0 +1,1 @@
+"""PostgreSQL distributed by Citus: what is other than on one server."""

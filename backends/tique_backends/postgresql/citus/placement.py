@@ -1,0 +1,114 @@
+"""Where Citus has a managed table's rows, and its cache table's beside them.
+
+A cache table is distributed by the same column as its table and co-located with it, or a
+reference table as it is: so each shard's versions are on the node of its rows, move with these,
+and are read by the same task. A table that Citus has on the coordinator only needs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import cache_name, storage_name
+from tique_backends.postgresql.values.literals import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_backends.session import Session
+    from tique_rewriter.schema import Table
+
+
+class Placement(NamedTuple):
+    """How Citus has a table: ``kind`` is ``'t'`` (reference), ``'h'`` (by a hash of
+    ``column``) or ``'n'`` (in one shard); tables of one ``group`` are co-located.
+    """
+
+    kind: str
+    column: str | None
+    group: int
+
+
+_PLACED = (
+    "SELECT _n.name, CASE WHEN repmodel = 't' THEN 't' ELSE partmethod::TEXT END, "
+    "CASE WHEN partmethod = 'h' THEN column_to_column_name(logicalrelid, partkey) END, "
+    "colocationid FROM unnest(CAST($1 AS TEXT[])) AS _n(name) "
+    "JOIN pg_catalog.pg_dist_partition ON logicalrelid = to_regclass(_n.name) "
+    # A table of the coordinator's own that Citus knows because of its foreign keys.
+    "WHERE NOT (partmethod = 'n' AND repmodel = 's' AND colocationid = 0)"
+)
+
+_KINDS = {"t": "a reference table", "h": "distributed by {}", "n": "in one shard"}
+
+
+def _read(session: Session, names: Sequence[str]) -> dict[str, Placement]:
+    found = session.execute(_PLACED, [list(names)]).fetch_all()
+    return {name: Placement(*rest) for name, *rest in found}
+
+
+def place(session: Session, table: Table) -> Placement | None:
+    """Let a table's new cache table be where its rows are; None: on the coordinator.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED for a table without a primary key, or one of another kind.
+    """
+    storage, cache = storage_name(table), cache_name(table)
+    placed = _read(session, [storage]).get(storage)
+    if placed is None:
+        return None
+    if table.is_keyless or placed.kind not in _KINDS:
+        why = (
+            "without a primary key is distributed by Citus: add one, which begins with its "
+            "distribution column"
+            if table.is_keyless
+            else "is distributed by Citus by append or by range"
+        )
+        raise EngineError(
+            ErrorKind.UNSUPPORTED, f"table {table.qualified_name} {why}: not supported"
+        )
+    if placed.kind == "t":
+        session.execute(f"SELECT create_reference_table({quoted(cache)})").close()
+    else:
+        column = "NULL" if placed.column is None else quoted(placed.column)
+        session.execute(
+            f"SELECT create_distributed_table({quoted(cache)}, {column}, "
+            f"colocate_with => {quoted(storage)})"
+        ).close()
+    return placed
+
+
+def placements(
+    session: Session, tables: Sequence[Table]
+) -> tuple[list[Table], dict[int, Placement]]:
+    """The placements of managed tables, by number.
+
+    A table that was placed otherwise since it was adopted has that for a ``fault``.
+    """
+    names = {t.id: (storage_name(t), cache_name(t)) for t in tables}
+    found = _read(session, [name for pair in names.values() for name in pair])
+    checked, placed = [], {}
+    for table in tables:
+        rows, versions = (found.get(name) for name in names[table.id])
+        if table.fault is None and rows != versions:
+            fault = (
+                f"table {table.qualified_name} is {_spelled(rows)} in Citus since it was "
+                f"adopted, and its recent versions are {_spelled(versions)}: undo that, or "
+                "detach the table and adopt it again"
+            )
+            checked.append(replace(table, fault=fault))
+            continue
+        checked.append(table)
+        if rows is not None:
+            placed[table.id] = rows
+    return checked, placed
+
+
+def _spelled(placed: Placement | None) -> str:
+    if placed is None:
+        return "on the coordinator only"
+    kind = _KINDS.get(placed.kind, "distributed").format(placed.column)
+    return f"{kind} (co-location group {placed.group})"
