@@ -397,9 +397,7 @@ class SharedSequencer(ABC):
 
         ``write`` is given the cts up to which it is filled, or folded.
         """
-        session.transact(
-            lambda: write(self.claim_versions(session, table, until))
-        )
+        session.transact(lambda: write(self.claim_versions(session, table, until)))
 
     def part(  # noqa: B027
         self, session: Session, cts: int, tables: Collection[Table]

@@ -18,7 +18,7 @@ import psycopg
 from benchmarks.targets.cluster import DATABASE, USER, Cluster, binaries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _SETTINGS = {
     "shared_preload_libraries": "citus",
@@ -67,7 +67,10 @@ class CitusCluster:
         self.folder = Path(folder).absolute()
         self._password = secrets.token_hex(16)
         own = {**_SETTINGS, **(settings or {})}
-        names = ["coordinator", *(f"worker{number}" for number in range(1, workers + 1))]
+        names = [
+            "coordinator",
+            *(f"worker{number}" for number in range(1, workers + 1)),
+        ]
         self.nodes = [
             Cluster(
                 self.folder / name,
@@ -80,6 +83,8 @@ class CitusCluster:
         ]
         for node in self.nodes:
             node.password = self._password
+        self.way: Callable[[Cluster], int] = lambda worker: worker.port
+        """The port at which the other nodes reach a worker."""
 
     @property
     def coordinator(self) -> Cluster:
@@ -139,7 +144,7 @@ class CitusCluster:
             database,
             f"SELECT citus_set_coordinator_host('127.0.0.1', {port})",
             *(
-                f"SELECT citus_add_node('127.0.0.1', {worker.port})"
+                f"SELECT citus_add_node('127.0.0.1', {self.way(worker)})"
                 for worker in self.workers
             ),
         )

@@ -82,7 +82,7 @@ class PostgreSQL(System):
             raise Unusable("the server is not the run's own")
         if chance.random() < 0.5 and self._kill_session(chance):
             return "session"
-        _kill_all(self._cluster.pid)
+        kill_all(self._cluster.pid)
         self._cluster.kill()
         self._serve()
         return "server"
@@ -148,7 +148,7 @@ def _cut(connection: psycopg.Connection[Any], moment: str) -> None:
         sever(wire, moment)
 
 
-def _kill_all(postmaster: int) -> None:
+def kill_all(postmaster: int) -> None:
     """SIGKILL a postmaster and all its children, of which none is to be left.
 
     It is stopped first: a child that it forked after its children were listed would

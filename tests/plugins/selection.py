@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 DUCKDB, MONETDB, POSTGRESQL = "duckdb", "monetdb", "postgresql"
 PLAIN, REWRITER, ENGINE_FREE = "postgresql_plain", "rewriter", "engine_free"
+CITUS = "citus"
 
 SUBJECTS = {
     DUCKDB: "is about DuckDB, or nothing else is known of it",
     MONETDB: "needs MonetDB",
     POSTGRESQL: "needs PostgreSQL",
     PLAIN: "needs PostgreSQL, with the sequencer in plain SQL",
+    CITUS: "needs PostgreSQL with Citus: is skipped where that is not installed",
     REWRITER: "is about sqlglot's parse of a text, which is compiled or not",
     ENGINE_FREE: "asks no engine and parses no SQL: one environment is enough",
 }
@@ -43,6 +45,7 @@ RUNS = {
     "in_duckdb20": {DUCKDB, MONETDB, REWRITER, ENGINE_FREE},
     "in_duckdb15": {DUCKDB, POSTGRESQL, REWRITER},
     "in_plain": {PLAIN},
+    "in_citus": {CITUS},
 }
 """The subjects of each run of ``make``."""
 
@@ -65,6 +68,7 @@ IN_LONG = "in_long"
 """Of the others of these: they are in no short run."""
 
 _FOLDERS = {
+    "citus": CITUS,
     "monetdb": MONETDB,
     "postgresql": POSTGRESQL,
     "udfs/postgresql": POSTGRESQL,

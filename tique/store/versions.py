@@ -494,7 +494,9 @@ class TableVersions:
             session,
             self.table,
             entries[-1][0],
-            lambda arrived: self._append(session, [e for e in entries if e[0] > arrived]),
+            lambda arrived: self._append(
+                session, [e for e in entries if e[0] > arrived]
+            ),
         )
 
     def _append(

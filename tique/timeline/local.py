@@ -216,7 +216,7 @@ class Timeline:
         # The engine is in this process: it has said whether it was done.
         return False
 
-    def part(self, session: Session, cts: int, tables: Collection[Table]) -> None:  # noqa: B027
+    def part(self, session: Session, cts: int, tables: Collection[Table]) -> None:
         """Commit what a bulk commit wrote, and begin again, where its log has to wait."""
 
     def commit(self, session: Session) -> None:

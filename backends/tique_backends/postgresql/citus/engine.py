@@ -282,7 +282,10 @@ class CitusEngine(PostgreSQLEngine):
 
 
 def _own_statements() -> list[str]:
-    return [moves.SCHEMA, files(__package__).joinpath("clearing.sql").read_text("utf-8")]
+    return [
+        moves.SCHEMA,
+        files(__package__).joinpath("clearing.sql").read_text("utf-8"),
+    ]
 
 
 def _expect_alone(session: PostgreSQLSession, table: Table) -> None:

@@ -54,7 +54,11 @@ class CitusForms(PostgreSQLForms):
                 folded=folded,
             )
             # In one subquery.
-            return found if table.id not in self._placed else (f"({' UNION ALL '.join(found)})",)
+            return (
+                found
+                if table.id not in self._placed
+                else (f"({' UNION ALL '.join(found)})",)
+            )
         columns = column_list(table)
         stored = (
             f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "

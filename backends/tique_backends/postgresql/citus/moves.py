@@ -142,8 +142,15 @@ def settle_in(session: Session) -> None:
 def _prepared(ask: Callable[[str], list[Row]]) -> tuple[set[str], str]:
     """What the nodes have prepared, and what is wrong with one."""
     found = ask(_PREPARED)
-    silent = [f"{name}:{port} does not answer" for name, port, there, _ in found if not there]
-    gids = {f"{gid} on {n}:{p}" for n, p, there, ids in found if there for gid in ids.split()}
+    silent = [
+        f"{name}:{port} does not answer" for name, port, there, _ in found if not there
+    ]
+    gids = {
+        f"{gid} on {n}:{p}"
+        for n, p, there, ids in found
+        if there
+        for gid in ids.split()
+    }
     return gids, "; ".join(silent)
 
 
@@ -170,7 +177,9 @@ class Moves:
         self.client = 0
         """The process's, once it has one: others wait for it."""
 
-    def fold(self, session: Session, table: Table, until: int, since: int) -> int | None:
+    def fold(
+        self, session: Session, table: Table, until: int, since: int
+    ) -> int | None:
         """Fold a table; return how many versions went, or None if it is not folded ``since``.
 
         ``session`` is in no engine transaction, as in all methods.
@@ -320,4 +329,3 @@ def _intent(session: Session, table: Table) -> Intent | None:
         f"SELECT token, client, until, folds FROM tique.moves WHERE id = {table.id}"
     ).fetch_all()
     return Intent(*found[0]) if found else None
-
