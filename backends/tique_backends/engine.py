@@ -217,9 +217,18 @@ class Engine(ABC, Generic[SessionT]):
         """How many times as many versions as else, and as old ones, a fold waits for."""
         return 1
 
-    def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
-        """The forms for a table in a statement that has such parts."""
+    def forms_beside(
+        self, parts: frozenset[SiblingConstruct], company: Sequence[Table] = ()
+    ) -> Forms:
+        """The forms for a table in a statement that has such parts.
+
+        The statement reads its ``company``, the table itself too.
+        """
         return self.forms
+
+    def overlays(self, table: Table, bound: Collection[int]) -> bool:
+        """Whether the overlay is a form for a table with these columns bound."""
+        return True
 
     @abstractmethod
     def session(self, *, logs_only: bool = False) -> Session:
@@ -313,6 +322,10 @@ class Engine(ABC, Generic[SessionT]):
         Of one that was changed past tique so that it cannot be described, ``fault``
         says why.
         """
+
+    def changed_past(self, table: Table) -> str | None:
+        """What was done to a managed table past tique that makes its statements fail."""
+        return None
 
     def describe(self, session: SessionT, schema: str, name: str) -> Table:
         """Read a table's schema from the engine's catalog.

@@ -215,7 +215,9 @@ class DuckDBEngine(Engine[DuckDBSession]):
         return 1 if self.in_place else _PATIENCE
 
     @override
-    def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
+    def forms_beside(
+        self, parts: frozenset[SiblingConstruct], company: Sequence[Table] = ()
+    ) -> Forms:
         return self._gathered if SiblingConstruct.WHOLE_WINDOW in parts else self.forms
 
     @override

@@ -166,7 +166,9 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             raise
 
     @override
-    def forms_beside(self, parts: frozenset[SiblingConstruct]) -> Forms:
+    def forms_beside(
+        self, parts: frozenset[SiblingConstruct], company: Sequence[Table] = ()
+    ) -> Forms:
         apart = bool(
             parts & {SiblingConstruct.COMPARISON, SiblingConstruct.COMPUTED_ORDER}
         )

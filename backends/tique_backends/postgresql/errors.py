@@ -51,6 +51,10 @@ _CONFLICTS = frozenset({"40001", "40P01"})
 FENCED = frozenset({"TQ001", "TQ002"})
 """The sequencer's SQLSTATEs for a client that is gone, and after a restart."""
 
+_INTERNAL = "XX000"
+_LOST_NODE = "failure on connection marked as essential"
+"""What Citus says when a node goes amid a COPY; its messages are in English."""
+
 _LOST = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
 """The server ended the session."""
 
@@ -73,7 +77,12 @@ def translated(error: Exception) -> EngineError:
     if state in _CONFLICTS:
         return ConflictError(ErrorKind.OPERATIONAL, message, state)
     if state in _LOST or (state or "").startswith("08"):
-        return ConnectionLostError(ErrorKind.OPERATIONAL, message, "08006")
+        # Without FATAL it is the server's own connection to another one.
+        is_lost = state in _LOST or error.diag.severity_nonlocalized != "ERROR"
+        lost = ConnectionLostError if is_lost else EngineError
+        return lost(ErrorKind.OPERATIONAL, message, "08006")
+    if state == _INTERNAL and message.startswith(_LOST_NODE):
+        return EngineError(ErrorKind.OPERATIONAL, message, "08006")
     if state is not None:
         kind = _KINDS.get(state) or _CLASSES.get(state[:2], ErrorKind.OPERATIONAL)
         names = {name: found for name in _NAMES if (found := getattr(error.diag, name))}

@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique_backends.engine import Engine
 
-_KINDS = (ErrorKind.PROGRAMMING, ErrorKind.UNSUPPORTED, ErrorKind.DATA)
+_KINDS = (
+    ErrorKind.PROGRAMMING,
+    ErrorKind.UNSUPPORTED,
+    ErrorKind.DATA,
+    ErrorKind.INTERNAL,
+)
 
 
 def redefined(
@@ -82,6 +87,9 @@ def redefined(
     with suppress(EngineError):
         now = _managed(engine)
         for table in tables:
+            change = engine.changed_past(table)
+            if change is not None:
+                return errors.ProgrammingError(change, sqlstate="55000")
             # An altered table has another number.
             if now.get((table.schema, table.name), table.id) != table.id:
                 return errors.SerializationError(

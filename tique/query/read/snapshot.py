@@ -42,6 +42,7 @@ class SnapshotText:
         self._parameters = plan.parameters
         self.is_wide = not all(source.is_narrow for source in self.sources)
         """Whether some table is read with no column of its key bound."""
+        self.accompany(self.tables)
         self._names: dict[str, str] = {}
         """Aliases of results that have none, by their expressions' texts."""
 
@@ -49,6 +50,11 @@ class SnapshotText:
     def tables(self) -> list[Table]:
         """The tables that the statement reads."""
         return [table for source in self.sources for table in source.tables]
+
+    def accompany(self, tables: Sequence[Table]) -> None:
+        """Take note of the tables of the statement that this is a part of."""
+        for source in self.sources:
+            source.accompany(tables)
 
     def fill(
         self,
@@ -169,6 +175,10 @@ class _ViewSource(Source):
     @override
     def tables(self) -> list[Table]:
         return self._query.tables
+
+    @override
+    def accompany(self, tables: Sequence[Table]) -> None:
+        self._query.accompany(tables)
 
     @override
     def queries(

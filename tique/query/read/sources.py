@@ -156,6 +156,7 @@ class Source:
         self._predicate = Predicate(table, conditions)
         self._seen = None if used is None else used | self._predicate.columns
         self._plain: tuple[str, ...] | None = None
+        self._company: Sequence[Table] = (table,)
         self._computes = bool(table.generated) and used is None
 
     @property
@@ -291,8 +292,14 @@ class Source:
         if not replaced:
             self._note(transaction, Form.STORAGE, _NOTHING_ASKED_FOR)
             return None
+        if not transaction.engine.overlays(self.table, bound):
+            return self._scan(transaction, versions)
         self._complete(transaction, replaced)
         return self._overlay(transaction, bound, replaced)
+
+    def accompany(self, tables: Sequence[Table]) -> None:
+        """Take note of the tables that the statement reads."""
+        self._company = tables
 
     def place(self, parameters: Sequence[Any]) -> tuple[tuple[int, ...], Key]:
         """The key columns that the statement binds, and their values.
@@ -457,13 +464,15 @@ class Source:
             why = "some of which are in the cache table alone, from a large statement"
         elif not transaction.catalog.buffers(self.table):
             why = "with values of a type that the driver does not hold"
+        elif not transaction.engine.overlays(self.table, self._bound):
+            why = "which each shard reads beside its rows"
         else:
             why = "too many to stand in the statement"
         return f"recent versions ({versions.rows:,}), {why}"
 
     def _forms(self, transaction: Transaction) -> Forms:
         engine = transaction.engine
-        return engine.forms_beside(self.reference.beside)
+        return engine.forms_beside(self.reference.beside, self._company)
 
     def _scan(
         self, transaction: Transaction, versions: TableVersions

@@ -25,7 +25,13 @@ from tique_backends.names import cache_name
 from tique_backends.postgresql import folding
 from tique_backends.postgresql.citus import moves
 from tique_backends.postgresql.citus.forms import CitusForms
-from tique_backends.postgresql.citus.placement import Placement, place, placements
+from tique_backends.postgresql.citus.placement import (
+    Placement,
+    expect_placed,
+    moved,
+    place,
+    placements,
+)
 from tique_backends.postgresql.citus.sequencer import CitusSequencer
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.log import decoded
@@ -36,11 +42,12 @@ from tique_backends.servers.replaying import fences, whole_versions
 from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tique_backends.postgresql.sessions.presence import Presence
     from tique_backends.postgresql.sessions.session import PostgreSQLSession
     from tique_backends.records import Images, Row, Statistics
+    from tique_rewriter.plans.plan import SiblingConstruct
     from tique_rewriter.schema import Table
 
 _FOUND = (
@@ -91,10 +98,12 @@ class CitusEngine(PostgreSQLEngine):
     def __init__(
         self, presence: Presence, statistics: Statistics, sequencer: str | None
     ) -> None:
+        self.forms: CitusForms
         self._placed: dict[int, Placement] = {}
         self._moves = moves.Moves(self._fold_shards, self._undo_drain)
         super().__init__(presence, statistics, sequencer)
         self.forms = CitusForms(self._placed)
+        self._linking = CitusForms(self._placed, links=True)
         self.capabilities = replace(
             self.capabilities,
             defines_beside_snapshots=False,
@@ -105,6 +114,26 @@ class CitusEngine(PostgreSQLEngine):
     @override
     def _client(self) -> CitusSequencer:
         return CitusSequencer(self._presence, self._placed, self._moves)
+
+    @override
+    def forms_beside(
+        self, parts: frozenset[SiblingConstruct], company: Sequence[Table] = ()
+    ) -> CitusForms:
+        spread = [t for t in company if t.id in self._placed and self._column(t)]
+        return self._linking if len(spread) == 1 < len(company) else self.forms
+
+    def _column(self, table: Table) -> str | None:
+        placed = self._placed.get(table.id)
+        return None if placed is None else placed.column
+
+    @override
+    def overlays(self, table: Table, bound: Collection[int]) -> bool:
+        # Rows of the statement's own are the coordinator's, where those of all shards would
+        # have to come.
+        column = self._column(table)
+        if column is None:
+            return table.id not in self._placed or bool(bound)
+        return any(table.columns[i].name == column for i in bound)
 
     @override
     def _begin_schema_change(self, session: PostgreSQLSession) -> None:
@@ -186,18 +215,19 @@ class CitusEngine(PostgreSQLEngine):
             since = self.folded_until(session, table)
             if since >= until:
                 return 0
-        moved = self._moves.fold(session, table, until, since)
-        if moved is None:
+        folded = self._moves.fold(session, table, until, since)
+        if folded is None:
             raise FoldedMeanwhileError(
                 ErrorKind.OPERATIONAL,
                 f"another process has folded {table.qualified_name} meanwhile",
             )
-        return moved
+        return folded
 
     def _fold_shards(
         self, session: PostgreSQLSession, table: Table, state: moves.State, until: int
     ) -> int:
         session.execute(f"SELECT {folding.sealed(session, table)}").close()
+        expect_placed(session, table, self._placed.get(table.id))
         folding.overwrite_cached(session, table, state.folded, until)
         return session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
 
@@ -239,6 +269,25 @@ class CitusEngine(PostgreSQLEngine):
     ) -> None:
         assert table.id not in self._placed
         super().store(session, table, rows, until, new, since=since, images=images)
+
+    @override
+    def _move(
+        self,
+        session: PostgreSQLSession,
+        table: Table,
+        since: int | None,
+        until: int,
+        write: Callable[[], object],
+    ) -> int:
+        def checked() -> None:
+            expect_placed(session, table, self._placed.get(table.id))
+            write()
+
+        return super()._move(session, table, since, until, checked)
+
+    @override
+    def changed_past(self, table: Table) -> str | None:
+        return moved(self._presence.ask, table, self._placed.get(table.id))
 
     @override
     def remove_orphans(self, session: PostgreSQLSession, table: Table) -> int:

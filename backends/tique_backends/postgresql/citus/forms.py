@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique_backends.forms import STAGED_STAMPS
-from tique_backends.names import column_list, key_list, storage_name
+from tique_backends.names import column_list, key_list, quote, storage_name
 from tique_backends.postgresql.forms import PostgreSQLForms
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Mapping
 
+    from tique_backends.postgresql.citus.placement import Placement
     from tique_rewriter.schema import Table
 
 
@@ -23,10 +24,18 @@ class CitusForms(PostgreSQLForms):
     storage and cache table stand in one subquery of co-located tables, which Citus sends whole to
     each shard. It would not do so with a staging table among them, which is the coordinator's;
     nor with parts of a table that are joined apart.
+
+    Parameters
+    ----------
+    placed
+        The distributed tables, by number.
+    links
+        Whether the statement joins the table with others, none of which is distributed.
     """
 
-    def __init__(self, placed: Container[int]) -> None:
+    def __init__(self, placed: Mapping[int, Placement], *, links: bool = False) -> None:
         self._placed = placed
+        self._links = links
 
     @override
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
@@ -53,12 +62,13 @@ class CitusForms(PostgreSQLForms):
                 past=past,
                 folded=folded,
             )
-            # In one subquery.
-            return (
-                found
-                if table.id not in self._placed
-                else (f"({' UNION ALL '.join(found)})",)
-            )
+            if table.id not in self._placed:
+                return found
+            union = f"({' UNION ALL '.join(found)})"
+            column = self._placed[table.id].column
+            if column is None or not self._links:
+                return (union,)
+            return (self._linked(column, union),)
         columns = column_list(table)
         stored = (
             f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "
@@ -73,4 +83,17 @@ class CitusForms(PostgreSQLForms):
         return (
             f"(SELECT {columns} FROM (SELECT *, {newest} AS _newest FROM (SELECT * FROM ({stored}) "
             f"AS _all UNION ALL {own}) AS _u) AS _n WHERE _newest = 1 AND NOT _deleted)",
+        )
+
+    @staticmethod
+    def _linked(column: str, union: str) -> str:
+        """The same rows, where no other distributed table is joined.
+
+        Citus then asks for a join by which the parts of a UNION have one distribution column,
+        and takes one of the row with itself. (OFFSET keeps PostgreSQL from seeing that.)
+        """
+        key = quote(column)
+        return (
+            f"(SELECT _u.* FROM {union} AS _u CROSS JOIN LATERAL (SELECT _u.{key} AS _key "
+            f"OFFSET 0) AS _l WHERE _l._key = _u.{key})"
         )

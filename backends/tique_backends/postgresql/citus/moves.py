@@ -58,7 +58,7 @@ from tique_backends.postgresql.folding import AT_LEISURE
 
 if TYPE_CHECKING:
     from tique_backends.records import Row
-    from tique_backends.session import Session
+    from tique_backends.postgresql.sessions.session import PostgreSQLSession
     from tique_rewriter.schema import Table
 
 SCHEMA = (
@@ -134,7 +134,7 @@ def settle(ask: Callable[[str], list[Row]]) -> None:
         time.sleep(_PAUSE)
 
 
-def settle_in(session: Session) -> None:
+def settle_in(session: PostgreSQLSession) -> None:
     """The same in a session."""
     settle(lambda sql: session.execute(sql).fetch_all())
 
@@ -167,8 +167,8 @@ class Moves:
 
     def __init__(
         self,
-        fold: Callable[[Session, Table, State, int], int],
-        undo: Callable[[Session, Table, State, int], int],
+        fold: Callable[[PostgreSQLSession, Table, State, int], int],
+        undo: Callable[[PostgreSQLSession, Table, State, int], int],
     ) -> None:
         self._fold = fold
         self._undo = undo
@@ -178,7 +178,7 @@ class Moves:
         """The process's, once it has one: others wait for it."""
 
     def fold(
-        self, session: Session, table: Table, until: int, since: int
+        self, session: PostgreSQLSession, table: Table, until: int, since: int
     ) -> int | None:
         """Fold a table; return how many versions went, or None if it is not folded ``since``.
 
@@ -194,7 +194,9 @@ class Moves:
         done, is_mine = self._carry_out(session, table, intent, step)
         return done if is_mine else None
 
-    def drain(self, session: Session, table: Table, until: int, write: Step) -> None:
+    def drain(
+        self, session: PostgreSQLSession, table: Table, until: int, write: Step
+    ) -> None:
         """Fill a cache table up to a cts, by ``write``, if it is not filled so far."""
         while True:
             self.complete(session, table)
@@ -206,7 +208,7 @@ class Moves:
             if self._carry_out(session, table, intent, write)[1]:
                 return
 
-    def complete(self, session: Session, table: Table) -> None:
+    def complete(self, session: PostgreSQLSession, table: Table) -> None:
         """Finish a move of a table that is left, or wait for one that is under way."""
         deadline = time.monotonic() + 2 * PATIENCE
         while (intent := _intent(session, table)) is not None:
@@ -223,7 +225,7 @@ class Moves:
 
     def _begin(
         self,
-        session: Session,
+        session: PostgreSQLSession,
         table: Table,
         until: int,
         is_wanted: Callable[[State], bool],
@@ -251,7 +253,7 @@ class Moves:
             self.complete(session, table)
 
     def _carry_out(
-        self, session: Session, table: Table, intent: Intent, step: Step
+        self, session: PostgreSQLSession, table: Table, intent: Intent, step: Step
     ) -> tuple[int, bool]:
         """Steps 2 to 4: how many rows, and whether the intent was still there."""
         self._live.add(intent.token)
@@ -270,7 +272,7 @@ class Moves:
         finally:
             self._live.discard(intent.token)
 
-    def _is_live(self, session: Session, intent: Intent) -> bool:
+    def _is_live(self, session: PostgreSQLSession, intent: Intent) -> bool:
         if intent.client == self.client:
             return intent.token in self._live
         found = session.execute(
@@ -279,7 +281,7 @@ class Moves:
         return bool(found)
 
 
-def _write(session: Session, table: Table, intent: Intent, step: Step) -> int:
+def _write(session: PostgreSQLSession, table: Table, intent: Intent, step: Step) -> int:
     """Step 2, if the intent is still there."""
 
     def change() -> int:
@@ -290,7 +292,9 @@ def _write(session: Session, table: Table, intent: Intent, step: Step) -> int:
     return session.transact(change)
 
 
-def _end(session: Session, table: Table, intent: Intent, progress: str) -> bool:
+def _end(
+    session: PostgreSQLSession, table: Table, intent: Intent, progress: str
+) -> bool:
     """Step 4: take the intent away, and note the progress; False if it is gone."""
 
     def end() -> bool:
@@ -311,7 +315,7 @@ def _end(session: Session, table: Table, intent: Intent, progress: str) -> bool:
     return session.transact(end)
 
 
-def _lock(session: Session, table: Table) -> State:
+def _lock(session: PostgreSQLSession, table: Table) -> State:
     found = session.execute(
         f'SELECT folded, drained FROM tique."tables" WHERE id = {table.id} FOR UPDATE'
     ).fetch_all()
@@ -324,7 +328,7 @@ def _lock(session: Session, table: Table) -> State:
     return State(*map(int, found[0]))
 
 
-def _intent(session: Session, table: Table) -> Intent | None:
+def _intent(session: PostgreSQLSession, table: Table) -> Intent | None:
     found = session.execute(
         f"SELECT token, client, until, folds FROM tique.moves WHERE id = {table.id}"
     ).fetch_all()

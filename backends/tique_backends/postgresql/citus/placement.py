@@ -15,15 +15,18 @@ from tique_backends.names import cache_name, storage_name
 from tique_backends.postgresql.values.literals import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from tique_backends.records import Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 
 class Placement(NamedTuple):
-    """How Citus has a table: ``kind`` is ``'t'`` (reference), ``'h'`` (by a hash of
-    ``column``) or ``'n'`` (in one shard); tables of one ``group`` are co-located.
+    """How Citus has a table.
+
+    Its ``kind`` is ``'t'`` (a reference table), ``'h'`` (by a hash of ``column``) or ``'n'`` (in
+    one shard). Tables of one ``group`` are co-located.
     """
 
     kind: str
@@ -40,12 +43,20 @@ _PLACED = (
     "WHERE NOT (partmethod = 'n' AND repmodel = 's' AND colocationid = 0)"
 )
 
+_OF_A_TENANT = (
+    "SELECT 1 FROM pg_catalog.pg_dist_schema JOIN pg_catalog.pg_namespace AS n "
+    "ON n.oid = schemaid WHERE nspname = $1"
+)
+
 _KINDS = {"t": "a reference table", "h": "distributed by {}", "n": "in one shard"}
 
 
 def _read(session: Session, names: Sequence[str]) -> dict[str, Placement]:
-    found = session.execute(_PLACED, [list(names)]).fetch_all()
-    return {name: Placement(*rest) for name, *rest in found}
+    return _found(session.execute(_PLACED, [list(names)]).fetch_all())
+
+
+def _found(rows: Sequence[Row]) -> dict[str, Placement]:
+    return {name: Placement(*rest) for name, *rest in rows}
 
 
 def place(session: Session, table: Table) -> Placement | None:
@@ -60,15 +71,17 @@ def place(session: Session, table: Table) -> Placement | None:
     placed = _read(session, [storage]).get(storage)
     if placed is None:
         return None
-    if table.is_keyless or placed.kind not in _KINDS:
-        why = (
-            "without a primary key is distributed by Citus: add one, which begins with its "
-            "distribution column"
-            if table.is_keyless
-            else "is distributed by Citus by append or by range"
-        )
+    why = ""
+    if placed.kind not in _KINDS:
+        why = "is distributed by append or by range"
+    elif table.is_keyless:
+        why = "is distributed, and has no primary key: add one"
+    elif session.execute(_OF_A_TENANT, [table.schema]).fetch_all():
+        why = "is in a distributed schema: undistribute that"
+    if why:
         raise EngineError(
-            ErrorKind.UNSUPPORTED, f"table {table.qualified_name} {why}: not supported"
+            ErrorKind.UNSUPPORTED,
+            f"table {table.qualified_name} cannot be managed: by Citus it {why}",
         )
     if placed.kind == "t":
         session.execute(f"SELECT create_reference_table({quoted(cache)})").close()
@@ -78,6 +91,8 @@ def place(session: Session, table: Table) -> Placement | None:
             f"SELECT create_distributed_table({quoted(cache)}, {column}, "
             f"colocate_with => {quoted(storage)})"
         ).close()
+        # Shards move by logical replication, beside folds.
+        session.execute(f"ALTER TABLE {cache} REPLICA IDENTITY FULL").close()
     return placed
 
 
@@ -94,17 +109,50 @@ def placements(
     for table in tables:
         rows, versions = (found.get(name) for name in names[table.id])
         if table.fault is None and rows != versions:
-            fault = (
-                f"table {table.qualified_name} is {_spelled(rows)} in Citus since it was "
-                f"adopted, and its recent versions are {_spelled(versions)}: undo that, or "
-                "detach the table and adopt it again"
-            )
-            checked.append(replace(table, fault=fault))
+            checked.append(replace(table, fault=_fault(table, rows, versions)))
             continue
         checked.append(table)
         if rows is not None:
             placed[table.id] = rows
     return checked, placed
+
+
+def expect_placed(session: Session, table: Table, placed: Placement | None) -> None:
+    """Refuse a table of which rows or versions are not where they were.
+
+    In the engine transaction that writes them, which has locked the table.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING.
+    """
+    fault = moved(
+        lambda sql, names: session.execute(sql, names).fetch_all(), table, placed
+    )
+    if fault is not None:
+        raise EngineError(ErrorKind.PROGRAMMING, fault, "55000")
+
+
+def moved(
+    ask: Callable[[str, Sequence[object]], Sequence[Row]],
+    table: Table,
+    placed: Placement | None,
+) -> str | None:
+    """What has become of a table that is not where it was, if so."""
+    names = storage_name(table), cache_name(table)
+    found = _found(ask(_PLACED, [list(names)]))
+    rows, versions = map(found.get, names)
+    same = rows == placed and versions == placed
+    return None if same else _fault(table, rows, versions)
+
+
+def _fault(table: Table, rows: Placement | None, versions: Placement | None) -> str:
+    return (
+        f"table {table.qualified_name} was distributed otherwise since it was adopted: its "
+        f"rows are {_spelled(rows)}, its recent versions {_spelled(versions)}; undo that "
+        "(detach a table before it is distributed otherwise, and adopt it again)"
+    )
 
 
 def _spelled(placed: Placement | None) -> str:

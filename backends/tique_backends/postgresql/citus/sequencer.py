@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from tique_backends.postgresql.citus.moves import settle, settle_in
 from tique_backends.postgresql.sequencer import PostgreSQLSequencer
+from tique_backends.postgresql.sessions.session import PostgreSQLSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Sequence
@@ -56,6 +57,7 @@ class CitusSequencer(PostgreSQLSequencer):
         if table.id not in self._placed:
             super().fill(session, table, until, write)
             return
+        assert isinstance(session, PostgreSQLSession)
 
         def step(state: State, _: int) -> int:
             write(max(state))
@@ -67,6 +69,7 @@ class CitusSequencer(PostgreSQLSequencer):
     def part(self, session: Session, cts: int, tables: Collection[Table]) -> None:
         if not any(table.id in self._placed for table in tables):
             return
+        assert isinstance(session, PostgreSQLSession)
         self._apart.add(cts)
         self.commit(session)
         settle_in(session)
