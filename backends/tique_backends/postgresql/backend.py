@@ -12,7 +12,11 @@ import psycopg.pq
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.location import Location, Server
 from tique_backends.postgresql.catalog.installing import FORMS
-from tique_backends.postgresql.citus.engine import CitusEngine, is_distributed
+from tique_backends.postgresql.citus.engine import (
+    CitusEngine,
+    CitusGuestEngine,
+    is_distributed,
+)
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.guests import GuestEngine, is_guest
 from tique_backends.postgresql.sessions.connection import Address
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["PostgreSQLEngine", "locate", "open_engine"]
 
 _OWN = "sequencer"
+
+# Of the owner of schema tique, and of another role.
+_SINGLE = (PostgreSQLEngine, GuestEngine)
+_DISTRIBUTED = (CitusEngine, CitusGuestEngine)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +138,8 @@ def open_engine(location: Location) -> Engine:
     statistics = Statistics()
     presence = Presence(location.address, statistics)
     try:
-        engine = GuestEngine if is_guest(presence) else PostgreSQLEngine
-        if is_distributed(presence):
-            engine = CitusEngine
+        engines = _DISTRIBUTED if is_distributed(presence) else _SINGLE
+        engine = engines[is_guest(presence)]
         return engine(presence, statistics, location.sequencer)
     except BaseException:
         presence.close()

@@ -351,7 +351,7 @@ class GuestEngine(PostgreSQLEngine):
     @override
     def store(
         self,
-        session: Session,
+        session: PostgreSQLSession,
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
@@ -365,7 +365,7 @@ class GuestEngine(PostgreSQLEngine):
     @override
     def fold(
         self,
-        session: Session,
+        session: PostgreSQLSession,
         table: Table,
         until: int,
         *,

@@ -31,10 +31,16 @@ from tique_backends.postgresql.citus.placement import (
     moved,
     place,
     placements,
+    shape_name,
 )
-from tique_backends.postgresql.citus.sequencer import CitusSequencer
+from tique_backends.postgresql.citus.sequencer import (
+    CitusGuestSequencer,
+    CitusSequencer,
+)
 from tique_backends.postgresql.engine import PostgreSQLEngine
+from tique_backends.postgresql.guests import GuestEngine
 from tique_backends.postgresql.log import decoded
+from tique_backends.postgresql.sessions.limits import LIMIT
 from tique_backends.records import Versions
 from tique_backends.servers.aside import Aside
 from tique_backends.servers.logged import versions_of
@@ -169,6 +175,8 @@ class CitusEngine(PostgreSQLEngine):
         placed = place(session, table)
         if placed is not None:
             self._placed[table.id] = placed
+            cache = cache_name(table)
+            session.execute(f"CREATE TABLE {shape_name(table)} (LIKE {cache})").close()
 
     @override
     def unmanage(
@@ -176,6 +184,7 @@ class CitusEngine(PostgreSQLEngine):
     ) -> None:
         super().unmanage(session, table, keeps_history=keeps_history)
         session.change("DELETE FROM tique.moves WHERE id = $1", [table.id])
+        session.change(f"DROP TABLE IF EXISTS {shape_name(table)}")
         self._placed.pop(table.id, None)
 
     @override
@@ -331,10 +340,8 @@ class CitusEngine(PostgreSQLEngine):
 
 
 def _own_statements() -> list[str]:
-    return [
-        moves.SCHEMA,
-        files(__package__).joinpath("clearing.sql").read_text("utf-8"),
-    ]
+    script = files(__package__).joinpath("shards.sql").read_text("utf-8")
+    return [moves.SCHEMA, script.replace("{limit}", str(LIMIT))]
 
 
 def _expect_alone(session: PostgreSQLSession, table: Table) -> None:
@@ -345,3 +352,13 @@ def _expect_alone(session: PostgreSQLSession, table: Table) -> None:
             "transaction that changes definitions; commit first",
             "25001",
         )
+
+
+class CitusGuestEngine(CitusEngine, GuestEngine):
+    """Such a database that another role owns."""
+
+    shared: CitusGuestSequencer
+
+    @override
+    def _client(self) -> CitusGuestSequencer:
+        return CitusGuestSequencer(self._presence, self._placed, self._moves)

@@ -57,8 +57,8 @@ from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.folding import AT_LEISURE
 
 if TYPE_CHECKING:
-    from tique_backends.records import Row
     from tique_backends.postgresql.sessions.session import PostgreSQLSession
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 SCHEMA = (
@@ -275,8 +275,11 @@ class Moves:
     def _is_live(self, session: PostgreSQLSession, intent: Intent) -> bool:
         if intent.client == self.client:
             return intent.token in self._live
+        # Nothing waits for a guest, whose drain can be taken back at any time.
         found = session.execute(
-            "SELECT 1 FROM tique.clients WHERE client = $1", [intent.client]
+            "SELECT 1 FROM tique.clients WHERE client = $1 "
+            "AND NOT tique.guest_is(to_regrole(quote_ident(role)))",
+            [intent.client],
         ).fetch_all()
         return bool(found)
 

@@ -96,6 +96,11 @@ def place(session: Session, table: Table) -> Placement | None:
     return placed
 
 
+def shape_name(table: Table) -> str:
+    """The coordinator's own table like the cache table (``shards.sql``)."""
+    return f"tique.tique_shape_{table.id}"
+
+
 def placements(
     session: Session, tables: Sequence[Table]
 ) -> tuple[list[Table], dict[int, Placement]]:

@@ -6,13 +6,17 @@ server. What else writes shards is argued in :mod:`tique_backends.postgresql.cit
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.postgresql.citus.moves import settle, settle_in
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.postgresql.citus.moves import PATIENCE, settle, settle_in
+from tique_backends.postgresql.guests import GuestSequencer
 from tique_backends.postgresql.sequencer import PostgreSQLSequencer
 from tique_backends.postgresql.sessions.session import PostgreSQLSession
+from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Sequence
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
+_PAUSE = 0.05
 _FENCED = "SELECT cts FROM tique.fences WHERE cts = ANY (CAST($1 AS BIGINT[]))"
 _VOID = (
     "SELECT cts FROM tique.fences WHERE NOT is_swept "
@@ -110,3 +115,68 @@ class CitusSequencer(PostgreSQLSequencer):
             settle(self._ask)
             self._ask("SELECT tique.guest_clear_shards($1)", [list(stamps)])
             settle(self._ask)
+
+
+class CitusGuestSequencer(CitusSequencer, GuestSequencer):
+    """The functions that a guest may call.
+
+    Folds and fences of distributed tables are the owner's processes' alone: one of them has to
+    be connected.
+    """
+
+    @override
+    def fill(
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        write: Callable[[int], object],
+    ) -> None:
+        self.drain(table, until)
+
+    @override
+    def drain(self, table: Table, until: int, session: Session | None = None) -> None:
+        if table.id not in self._placed:
+            GuestSequencer.drain(self, table, until, session)
+            return
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            token = self._value(
+                "SELECT tique.guest_move($1, $2, $3)", [self._client, table.id, until]
+            )
+            if token == 0:
+                return
+            if token > 0:
+                self._ask("SELECT tique.guest_move_rows($1, $2)", [table.id, token])
+                asked = [table.id, token]
+                while time.monotonic() < deadline:
+                    if self._ask("SELECT tique.guest_moved($1, $2)", asked) == [
+                        (True,)
+                    ]:
+                        return
+                    time.sleep(_PAUSE)
+            time.sleep(_PAUSE)
+        raise EngineError(
+            ErrorKind.OPERATIONAL,
+            f"the recent versions of {table.qualified_name} do not get to all of its nodes: "
+            "one is down, or a move was left, which a process of the role that owns schema "
+            "tique has to finish",
+            "08006",
+        )
+
+    @override
+    def may_checkpoint(self, seconds: float) -> bool:
+        return False
+
+    @override
+    def _fence(self) -> None:
+        """Leave it to a process of the owner's."""
+
+    @override
+    def _clear(self, stamps: Sequence[int]) -> None:
+        # The owner's process that fences them does it.
+        self.leave()
+        raise FencedError(
+            ErrorKind.OPERATIONAL,
+            "a commit was not finished, whose rows have to be taken back; connect again",
+        )

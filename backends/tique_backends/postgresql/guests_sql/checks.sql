@@ -70,6 +70,26 @@ AS $$
     FROM tique."tables" AS t WHERE t.id = guest_cache.id
 $$;
 
+-- The table that versions are written to first, and what brings them from there to the cache
+-- table; and a source of the storage rows that a commit's versions ($2) may be of. (Of a
+-- distributed table these are others: citus/shards.sql.)
+CREATE FUNCTION tique.guest_target(id bigint) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT tique.guest_cache(id) $$;
+
+CREATE FUNCTION tique.guest_spread(id bigint) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT $$;
+
+-- Fails for a table that cannot be moved in one transaction.
+CREATE FUNCTION tique.guest_expect_whole(id bigint) RETURNS void
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT $$;
+
+CREATE FUNCTION tique.guest_stored(place regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT 'ONLY ' || place::text $$;
+
 CREATE FUNCTION tique.guest_refuse(what text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -296,6 +316,7 @@ DECLARE
     same text;
     width bigint;
     keys text;
+    present text;
 BEGIN
     PERFORM tique.guest_expect_own(place);
     SELECT string_agg(format(
@@ -304,8 +325,9 @@ BEGIN
         string_agg(format('_s.%s = %s', c.name, c.value), ' AND ') FILTER (WHERE c.is_key),
         max(c.number) + 1,
         string_agg(format('AND json_typeof(_v._v->%s) NOT IN (''null'', ''object'') ',
-            c.number), '') FILTER (WHERE c.is_key)
-    INTO items, same, width, keys
+            c.number), '') FILTER (WHERE c.is_key),
+        min(format('_s.%s IS NOT NULL', c.name)) FILTER (WHERE c.is_key)
+    INTO items, same, width, keys, present
     FROM (
         -- A cast from text to another role's type may be that role's code (P11).
         SELECT DISTINCT d.number, d.name, d.is_key, CASE
@@ -319,11 +341,12 @@ BEGIN
         'INSERT INTO %s SELECT %s, _e._cts, _v._v->>0 = ''1'' '
         'FROM unnest($1, $2) AS _e(_cts, _versions) '
         'CROSS JOIN LATERAL json_array_elements(_e._versions) AS _v(_v) '
-        'LEFT JOIN ONLY %s AS _s ON %s WHERE (_s.ctid IS NOT NULL OR NOT EXISTS (SELECT FROM '
+        'LEFT JOIN %s AS _s ON %s WHERE (%s OR NOT EXISTS (SELECT FROM '
         'json_array_elements(_v._v) AS _g(_g) WHERE json_typeof(_g._g) = ''object'')) '
         'AND json_array_length(_v._v) = %s AND _v._v->>0 IN (''0'', ''1'') '
         'AND json_typeof(_v._v->0) = ''number'' %s',
-        tique.guest_cache(id), items, place::text, coalesce(same, 'false'), width, keys);
+        tique.guest_target(id), items, tique.guest_stored(place), coalesce(same, 'false'),
+        coalesce(present, 'false'), width, keys);
 END
 $$;
 

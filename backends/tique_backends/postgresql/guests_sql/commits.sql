@@ -131,15 +131,17 @@ BEGIN
     -- Before it locks the table.
     PERFORM tique.guest_writes(id, 0, 0);
     PERFORM tique.guest_expect_own(place);
-    SELECT format('INSERT INTO %1$s SELECT %2$s, $1[1], _n._deleted '
+    SELECT format('INSERT INTO %3$s SELECT %2$s, $1[1], _n._deleted '
         'FROM unnest(CAST($2 AS %1$s[])) AS _n', tique.guest_cache(id),
-        string_agg('_n.' || c.name, ', ' ORDER BY c.number)) INTO filling
+        string_agg('_n.' || c.name, ', ' ORDER BY c.number), tique.guest_target(id))
+    INTO filling
     FROM (
         SELECT DISTINCT d.number, d.name FROM tique.guest_columns(place) AS d
     ) AS c;
     SELECT t.written, t.deleted INTO written, deleted
     FROM tique.guest_caches(id, filling, cts, versions) AS t;
     PERFORM tique.guest_writes(id, written, deleted);
+    PERFORM tique.guest_spread(id);
     RETURN written + deleted;
 END
 $$;

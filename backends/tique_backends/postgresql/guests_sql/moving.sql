@@ -27,7 +27,7 @@ BEGIN
         EXECUTE format('INSERT INTO tique.aside SELECT _e._cts, $1, $2 '
             'FROM unnest($3, $4) AS _e(_cts, _v) WHERE json_array_length(_e._v) > '
             '(SELECT count(*) FROM %s AS _c WHERE _c._cts = _e._cts) '
-            'ON CONFLICT DO NOTHING', tique.guest_cache(id))
+            'ON CONFLICT DO NOTHING', tique.guest_target(id))
         USING id, '{no_row}', stamps, versions;
     END IF;
 END
@@ -60,6 +60,18 @@ EXCEPTION WHEN integrity_constraint_violation OR program_limit_exceeded THEN
 END
 $$;
 
+-- What the log has of a table, later than a timestamp and not later than another one.
+CREATE FUNCTION tique.guest_entries(
+    id bigint, after bigint, until bigint, OUT stamps bigint[], OUT versions json[]
+)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT array_agg(l.cts), array_agg(l.commits::json->0->(id::text)) FROM tique.log AS l
+    WHERE l.cts > after AND l.cts <= until AND strpos(l.commits, format('"%s":[', id)) > 0
+        AND l.commits::json->0->(id::text) IS NOT NULL
+        AND l.cts NOT IN (SELECT f.cts FROM tique.fences AS f)
+$$;
+
 -- Moves versions from the log to the cache table, up to a timestamp that sts covers.
 CREATE FUNCTION tique.guest_drains(id bigint, until bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
@@ -75,6 +87,7 @@ DECLARE
 BEGIN
     PERFORM tique.guest_sees_all();
     PERFORM tique.guest_place(id);
+    PERFORM tique.guest_expect_whole(id);
     SELECT greatest(t.drained, t.folded) INTO filled FROM tique."tables" AS t
     WHERE t.id = guest_drains.id FOR UPDATE;
     IF last <= filled THEN
@@ -82,11 +95,8 @@ BEGIN
     END IF;
     -- As it may be done again, COMMIT need not wait for the disk (folding.py).
     PERFORM set_config('synchronous_commit', 'off', true);
-    SELECT array_agg(l.cts), array_agg(l.commits::json->0->(id::text))
-    INTO stamps, versions FROM tique.log AS l
-    WHERE l.cts > filled AND l.cts <= last AND strpos(l.commits, format('"%s":[', id)) > 0
-        AND l.commits::json->0->(id::text) IS NOT NULL
-        AND l.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
+    SELECT e.stamps, e.versions INTO stamps, versions
+    FROM tique.guest_entries(id, filled, last) AS e;
     IF stamps IS NOT NULL THEN
         PERFORM tique.guest_fill(id, stamps, versions);
     END IF;
