@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
 
 .PHONY: help
 help:
-	@echo 'make setup | test | test-sqlalchemy | test-long | coverage | lint | docs | demo | elle | clean'
+	@echo 'make setup | test | test-sqlalchemy | test-long | citus | coverage | lint | docs | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
 # the sequencer written in Python steps in, which is no error), PostgreSQL with what
@@ -138,6 +138,16 @@ test-sqlalchemy: $(VENV)/.ready $(VENV)/nosync.so $(VENV15)/.ready $(VENV15)/nos
 .PHONY: test-plain
 test-plain: $(VENV15)/.ready $(VENV15)/nosync.so
 	$(call pytest,$(VENV15)) -m in_plain $(PYTEST_ARGS)
+
+# Citus, from source, where it is not installed; and its tests. CITUS_SOURCE is a repository.
+CITUS ?= v13.2.2
+CITUS_SOURCE ?= https://github.com/citusdata/citus.git
+
+.PHONY: citus
+citus: $(VENV15)/.ready $(VENV15)/nosync.so
+	@$(VENV15)/bin/python -m benchmarks.targets.citus_cluster || \
+	  bash benchmarks/targets/build_citus.sh '$(CITUS_SOURCE)' '$(CITUS)'
+	$(call unsynced,$(VENV15))/python -m pytest -m in_citus tests/citus $(PYTEST_ARGS)
 
 # Branches of tique, tique_rewriter and tique_backends that any test of `make test` takes,
 # in any of its processes. Twice as long as `make test`, and timing is off: a test that

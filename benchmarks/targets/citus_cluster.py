@@ -165,3 +165,7 @@ class CitusCluster:
         """End all nodes in order; idempotent."""
         for node in self.nodes:
             node.stop()
+
+
+if __name__ == "__main__":
+    raise SystemExit(not is_installed())

@@ -40,6 +40,15 @@ and which no snapshot covers; then, settled, the log's row. If the process dies 
 timestamp is fenced (:mod:`tique_backends.sharing`): a distributed deletion, settled before the
 fence counts. The engine transaction that writes the versions holds the fencer's lock, too.
 
+*DDL* and adoption are Citus' own distributed transactions, with the log's row in them, which
+only tells that definitions have changed. A node that has its part prepared only has its shards
+locked exclusively: readers wait for it, and see no old rows. Nothing else is written then (an
+engine transaction with DDL takes no bulk writes), and the tables' versions were folded before.
+
+*Ordinary roles* do a drain by functions with the owner's rights, which trust no step that is not
+seen (``shards.sql``): the last one looks for as many versions on the shards as the log has. Others
+do not wait for theirs. Folds and fences are the owner's processes' alone.
+
 *Waiting.* Step 3 takes two requests if all nodes answer. A node that is down holds up the moves
 of all tables, for :data:`PATIENCE` each, then they fail with 08006 and are tried again by whatever
 needs them. Commits of small writes, which are the log's alone, go on.
