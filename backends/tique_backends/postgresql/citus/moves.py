@@ -25,7 +25,8 @@ table, or the statement brings them itself; each way is right. What a drain has 
 relies on before step 4: it drains the same itself first, which waits.
 
 *A move that is left*, whatever died: the next move of the table finds the intent. It waits for a
-client that is there still, though not for ever; then step 3 is its first. After that nothing is
+client that is there still, though not for ever; then it makes the intent its own, with another
+token, under the lock (a process that was stopped goes on to find that), and step 3 is its first. After that nothing is
 prepared any more, and each shard has the move or has not. A fold is done again from step 2: where
 it was done nothing is left in the cache table, and nothing happens; elsewhere it happens now.
 (``folded`` may be lost by a crash of the coordinator, which commits it without waiting for the
@@ -38,7 +39,8 @@ withdrawn. If the connection is lost it stays.
 *A bulk commit* is two transactions: its versions first, under a timestamp that is not finished
 and which no snapshot covers; then, settled, the log's row. If the process dies between them its
 timestamp is fenced (:mod:`tique_backends.sharing`): a distributed deletion, settled before the
-fence counts. The engine transaction that writes the versions holds the fencer's lock, too.
+fence counts. Until then no snapshot passes the timestamp: if a node is down, all commits wait
+for it. The engine transaction that writes the versions holds the fencer's lock, too.
 
 *DDL* and adoption are Citus' own distributed transactions, with the log's row in them, which
 only tells that definitions have changed. A node that has its part prepared only has its shards
@@ -224,13 +226,35 @@ class Moves:
             if time.monotonic() < deadline and self._is_live(session, intent):
                 time.sleep(_PAUSE)
                 continue
-            # Not in the midst of its step 2.
-            session.transact(lambda: _lock(session, table))
-            settle_in(session)
-            step = self._fold if intent.folds else self._undo
-            _write(session, table, intent, partial(step, session, table))
-            settle_in(session)
-            _end(session, table, intent, "folded" if intent.folds else "")
+            mine = self._take_over(session, table, intent)
+            if mine is None:
+                continue
+            self._live.add(mine.token)
+            try:
+                settle_in(session)
+                step = self._fold if mine.folds else self._undo
+                _write(session, table, mine, partial(step, session, table))
+                settle_in(session)
+                _end(session, table, mine, "folded" if mine.folds else "")
+            finally:
+                self._live.discard(mine.token)
+
+    def _take_over(
+        self, session: PostgreSQLSession, table: Table, intent: Intent
+    ) -> Intent | None:
+        """Make a move that is left this process's; None if it is over."""
+        mine = intent._replace(token=secrets.randbits(62), client=self.client)
+
+        def take() -> Intent | None:
+            # Its step 2 is not under way, and does not come any more.
+            _lock(session, table)
+            taken = session.change(
+                "UPDATE tique.moves SET token = $1, client = $2 WHERE id = $3 AND token = $4",
+                [mine.token, mine.client, table.id, intent.token],
+            )
+            return mine if taken else None
+
+        return session.transact(take)
 
     def _begin(
         self,
@@ -282,6 +306,9 @@ class Moves:
             self._live.discard(intent.token)
 
     def _is_live(self, session: PostgreSQLSession, intent: Intent) -> bool:
+        if not self.client:
+            # It recovers the database: all clients are gone.
+            return False
         if intent.client == self.client:
             return intent.token in self._live
         # Nothing waits for a guest, whose drain can be taken back at any time.

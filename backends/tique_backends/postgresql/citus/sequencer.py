@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.citus.moves import PATIENCE, settle, settle_in
 from tique_backends.postgresql.guests import GuestSequencer
 from tique_backends.postgresql.sequencer import PostgreSQLSequencer
@@ -76,7 +76,14 @@ class CitusSequencer(PostgreSQLSequencer):
             return
         assert isinstance(session, PostgreSQLSession)
         self._apart.add(cts)
-        self.commit(session)
+        try:
+            self.commit(session)
+        except ConnectionLostError:
+            raise
+        except EngineError:
+            # Nothing of it was committed, or will be, on any node.
+            self._apart.discard(cts)
+            raise
         settle_in(session)
         session.begin()
 
@@ -111,7 +118,8 @@ class CitusSequencer(PostgreSQLSequencer):
     def _clear(self, stamps: Sequence[int]) -> None:
         """Delete versions of timestamps that count for nothing, on all shards."""
         if stamps:
-            # What could still come of them is over first.
+            # What could still come of them is over first: also on a connection that was lost.
+            self._presence.await_lost()
             settle(self._ask)
             self._ask("SELECT tique.guest_clear_shards($1)", [list(stamps)])
             settle(self._ask)
