@@ -184,6 +184,7 @@ class Run:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         system = systems.prepare(self.request.url, self.folder)
+        system.expect(self._workload)
         names = chosen(self.request.nemeses, system)
         with ExitStack() as stack:
             # The server's account reads these, which cannot reach every folder.
@@ -202,8 +203,7 @@ class Run:
                     clocks.append(_preload("clock_jump", shared, number))
                     preloads.append(clocks[-1])
                 environments.append(preload.environment(*preloads))
-            with tique.connect(plan.url) as connection:
-                self._workload.create(connection)
+            system.create(self._workload)
             plan = dataclasses.replace(plan, began=time.monotonic_ns())
             plan.write(self.folder / "plan.json")
             crew = Crew(plan, self.folder / "plan.json", environments)
