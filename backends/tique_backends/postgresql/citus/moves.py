@@ -271,7 +271,8 @@ class Moves:
             self._live.discard(intent.token)
 
     def _is_live(self, session: Session, intent: Intent) -> bool:
-        if intent.client == self.client:
+        # In recovery this process is no client yet, and those of before went with the server.
+        if intent.client == self.client or not self.client:
             return intent.token in self._live
         found = session.execute(
             "SELECT 1 FROM tique.clients WHERE client = $1", [intent.client]
