@@ -54,6 +54,12 @@ FENCED = frozenset({"TQ001", "TQ002"})
 _LOST = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
 """The server ended the session."""
 
+_INTERNAL = "XX000"
+_ESSENTIAL = "failure on connection marked as essential"
+_REMOTE = "while executing command on "
+"""What Citus says, in no other language, of a node whose connection broke: what libpq says of
+that has no SQLSTATE. It says the second of a node's own internal errors, too."""
+
 
 def translated(error: Exception) -> EngineError:
     """Return the engine-neutral form of psycopg's exception."""
@@ -72,6 +78,11 @@ def translated(error: Exception) -> EngineError:
         return OverdueError(ErrorKind.OPERATIONAL, TOO_SLOW, "54000")
     if state in _CONFLICTS:
         return ConflictError(ErrorKind.OPERATIONAL, message, state)
+    if state == _INTERNAL and (
+        message.startswith(_ESSENTIAL) or _REMOTE in (error.diag.context or "")
+    ):
+        # The session with the coordinator goes on.
+        return EngineError(ErrorKind.OPERATIONAL, f"a node is lost: {message}", "08006")
     if state in _LOST or (state or "").startswith("08"):
         return ConnectionLostError(ErrorKind.OPERATIONAL, message, "08006")
     if state is not None:
