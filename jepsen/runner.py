@@ -183,8 +183,8 @@ class Run:
             If the URL's system cannot be used, or not with one of the nemeses.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        systems.kind_of(self.request.url).expect(self._workload)
         system = systems.prepare(self.request.url, self.folder)
-        system.expect(self._workload)
         names = chosen(self.request.nemeses, system)
         with ExitStack() as stack:
             # The server's account reads these, which cannot reach every folder.

@@ -46,10 +46,11 @@ class System(ABC):
         self.url = url
         self._folder = folder
 
-    def expect(self, workload: type[Workload]) -> None:
+    @classmethod
+    def expect(cls, workload: type[Workload]) -> None:
         """Refuse a workload that cannot be run on it."""
-        if self.workloads is not None and workload not in self.workloads:
-            names = ", ".join(each.name for each in self.workloads)
+        if cls.workloads is not None and workload not in cls.workloads:
+            names = ", ".join(each.name for each in cls.workloads)
             raise Unusable(f"on this system there are, at level snapshot: {names}")
 
     @property
