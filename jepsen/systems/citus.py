@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 import psycopg
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 
 _LONGEST = 1.5
 """Seconds that a killed server is away at most, besides its recovery."""
+
+_AMID = 0.7
+_PATIENCE = 1.0
+"""Seconds in which a distributed commit comes, or else the kill is between two."""
+_PAUSE = 0.001
 
 _KEYED = (
     "SELECT n.nspname, c.relname, a.attname FROM pg_index AS i "
@@ -83,15 +90,37 @@ class Citus(PostgreSQL):
 
     @override
     def crash(self, chance: random.Random) -> str:
-        """SIGKILL one session of the coordinator or a worker, or all of that server."""
+        """SIGKILL one session of the coordinator or a worker, or all of that server.
+
+        Mostly it is amid a distributed commit, when a worker has prepared its part.
+        """
         name = chance.choice(list(self._nodes))
-        killed = self._crash(self._nodes[name], chance, chance.uniform(0, _LONGEST))
-        return f"{name}: {killed}"
+        node = self._nodes[name]
+        watched = chance.choice(self._servers.workers)
+        if node is not self._servers.coordinator:
+            watched = node
+        is_amid = chance.random() < _AMID and _await_prepared(watched)
+        killed = self._crash(node, chance, chance.uniform(0, _LONGEST))
+        return f"{name}: {killed}" + ", amid a commit" * is_amid
 
     @override
     def stop(self) -> None:
         """Stop all servers, keep their logs, and remove their data."""
         self._end(self._nodes)
+
+
+def _await_prepared(worker: Cluster) -> bool:
+    """Whether a worker comes to have a transaction prepared."""
+    deadline = time.monotonic() + _PATIENCE
+    with (
+        suppress(psycopg.OperationalError),
+        psycopg.connect(worker.socket_url, autocommit=True) as connection,
+    ):
+        while time.monotonic() < deadline:
+            if connection.execute("SELECT FROM pg_prepared_xacts").fetchall():
+                return True
+            time.sleep(_PAUSE)
+    return False
 
 
 SYSTEM = Citus
