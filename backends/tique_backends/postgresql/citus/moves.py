@@ -25,7 +25,9 @@ table, or the statement brings them itself; each way is right. What a drain has 
 relies on before step 4: it drains the same itself first, which waits.
 
 *A move that is left*, whatever died: the next move of the table finds the intent. It waits for a
-client that is there still, though not for ever; then step 3 is its first. After that nothing is
+client that is there still, though not for ever; then it gives the intent a token of its own (one
+that is there after all finds its token gone before its step 4, and does not note what is undone
+here), and step 3. After that nothing is
 prepared any more, and each shard has the move or has not. A fold is done again from step 2: where
 it was done nothing is left in the cache table, and nothing happens; elsewhere it happens now.
 (``folded`` may be lost by a crash of the coordinator, which commits it without waiting for the
@@ -221,13 +223,34 @@ class Moves:
             if time.monotonic() < deadline and self._is_live(session, intent):
                 time.sleep(_PAUSE)
                 continue
-            # Not in the midst of its step 2.
-            session.transact(lambda: _lock(session, table))
-            settle_in(session)
-            step = self._fold if intent.folds else self._undo
-            _write(session, table, intent, partial(step, session, table))
-            settle_in(session)
-            _end(session, table, intent, "folded" if intent.folds else "")
+            taken = self._take_over(session, table, intent)
+            if taken is None:
+                continue
+            self._live.add(taken.token)
+            try:
+                settle_in(session)
+                step = self._fold if taken.folds else self._undo
+                _write(session, table, taken, partial(step, session, table))
+                settle_in(session)
+                _end(session, table, taken, "folded" if taken.folds else "")
+            finally:
+                self._live.discard(taken.token)
+
+    def _take_over(
+        self, session: Session, table: Table, intent: Intent
+    ) -> Intent | None:
+        """Make an intent this process's, when it is not in step 2; None if it is gone."""
+        taken = intent._replace(token=secrets.randbits(62), client=self.client)
+
+        def take() -> int:
+            _lock(session, table)
+            return session.change(
+                "UPDATE tique.moves SET token = $3, client = $4 "
+                "WHERE id = $1 AND token = $2",
+                [table.id, intent.token, taken.token, taken.client],
+            )
+
+        return taken if session.transact(take) else None
 
     def _begin(
         self,
