@@ -60,7 +60,7 @@ def _options(
 @click.option(
     "--url",
     required=True,
-    help="A database, empty; or duckdb:, monetdb: or postgresql: for one of its own.",
+    help="A database, empty; or duckdb:, monetdb:, postgresql: or citus: for one of its own.",
 )
 @click.option("--workload", type=click.Choice(list(WORKLOADS)), default="list-append")
 @click.option(

@@ -183,6 +183,7 @@ class Run:
             If the URL's system cannot be used, or not with one of the nemeses.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        systems.kind_of(self.request.url).expect(self._workload)
         system = systems.prepare(self.request.url, self.folder)
         names = chosen(self.request.nemeses, system)
         with ExitStack() as stack:
@@ -202,8 +203,7 @@ class Run:
                     clocks.append(_preload("clock_jump", shared, number))
                     preloads.append(clocks[-1])
                 environments.append(preload.environment(*preloads))
-            with tique.connect(plan.url) as connection:
-                self._workload.create(connection)
+            system.create(self._workload)
             plan = dataclasses.replace(plan, began=time.monotonic_ns())
             plan.write(self.folder / "plan.json")
             crew = Crew(plan, self.folder / "plan.json", environments)

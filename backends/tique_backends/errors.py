@@ -128,10 +128,17 @@ class ConnectionLostError(EngineError):
     """The connection broke: the outcome of the last statement is not known."""
 
 
+class NodeLostError(EngineError):
+    """The server has lost another one, which had a part in the last statement.
+
+    The connection goes on, but the outcome is not known, either.
+    """
+
+
 def may_have_run(error: EngineError) -> bool:
     """Whether a call that raised it may have had its effect, as its reply was cut off."""
     is_stopped = error.kind is ErrorKind.INTERRUPTED
-    return is_stopped or isinstance(error, ConnectionLostError)
+    return is_stopped or isinstance(error, (ConnectionLostError, NodeLostError))
 
 
 def cut_short() -> EngineError:

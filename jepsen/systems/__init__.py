@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["System", "Unusable", "kind_of", "prepare"]
 
 _MODULES = {
+    "citus": "jepsen.systems.citus",
     "duckdb": "jepsen.systems.duckdb",
     "monetdb": "jepsen.systems.monetdb",
     "postgresql": "jepsen.systems.postgresql",

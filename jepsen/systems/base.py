@@ -10,12 +10,15 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, ClassVar
 
+import tique
+
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from jepsen.faultpoints import FaultPoints
+    from jepsen.workloads.base import Workload
 
 
 class Unusable(Exception):
@@ -36,10 +39,19 @@ class System(ABC):
 
     is_embedded: ClassVar[bool] = False
     """Whether one process owns the database: all clients are threads of it."""
+    workloads: ClassVar[Collection[type[Workload]] | None] = None
+    """Those that can be run on it; None: all."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
         self._folder = folder
+
+    @classmethod
+    def expect(cls, workload: type[Workload]) -> None:
+        """Refuse a workload that cannot be run on it."""
+        if cls.workloads is not None and workload not in cls.workloads:
+            names = ", ".join(each.name for each in cls.workloads)
+            raise Unusable(f"on this system there are, at level snapshot: {names}")
 
     @property
     @abstractmethod
@@ -49,6 +61,11 @@ class System(ABC):
     @abstractmethod
     def start(self, environment: Mapping[str, str]) -> None:
         """Start the system if it is the run's own, with more in its environment."""
+
+    def create(self, workload: type[Workload]) -> None:
+        """Make a workload's tables, and the rows that are there from the start."""
+        with tique.connect(self.url) as connection:
+            workload.create(connection)
 
     @abstractmethod
     def crash(self, chance: random.Random) -> str:

@@ -21,7 +21,7 @@ from jepsen.systems.base import System, Unusable, sever, surroundings
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from jepsen.faultpoints import FaultPoints
 
@@ -36,21 +36,28 @@ class PostgreSQL(System):
     ``postgresql:?sequencer=plain`` is one without tique's extension.
     """
 
+    _scheme = "postgresql:"
+    """What a URL of the run's own server begins with."""
+
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(url, folder)
         scheme, _, self._options = url.partition("?")
         self._cluster: Cluster | None = None
         self._parent: Path | None = None
-        if scheme == "postgresql:":
+        if scheme == self._scheme:
             self._parent = Path(tempfile.mkdtemp(prefix="tique-jepsen-"))
             self._parent.chmod(0o755)
-            self._cluster = Cluster(
+            self._cluster = self._prepare(
                 self._parent / "server",
                 extension="sequencer=plain" not in self._options,
             )
         self._environment: Mapping[str, str] = {}
         # A server ends with the thread that started it, and a nemesis ends early.
         self._starter = ThreadPoolExecutor(1)
+
+    def _prepare(self, folder: Path, *, extension: bool) -> Cluster:
+        """The run's own server, which clients connect to."""
+        return Cluster(folder, extension=extension)
 
     @property
     @override
@@ -65,57 +72,53 @@ class PostgreSQL(System):
             return
         self._environment = environment
         try:
-            self._serve()
+            self._begin()
         except ClusterError as error:
             raise Unusable(str(error)) from error
         self.url = "&".join(filter(None, (self._cluster.socket_url, self._options)))
 
-    def _serve(self) -> None:
+    def _begin(self) -> None:
+        """Start what there is for the first time."""
         assert self._cluster is not None
+        self._serve(self._cluster.start)
+
+    def _serve(self, start: Callable[[], object]) -> None:
         with surroundings(self._environment):
-            self._starter.submit(self._cluster.start).result()
+            self._starter.submit(start).result()
 
     @override
     def crash(self, chance: random.Random) -> str:
         """SIGKILL one session, at which the server restarts itself, or all of it."""
         if self._cluster is None:
             raise Unusable("the server is not the run's own")
-        if chance.random() < 0.5 and self._kill_session(chance):
-            return "session"
-        kill_all(self._cluster.pid)
-        self._cluster.kill()
-        self._serve()
-        return "server"
+        return self._crash(self._cluster, chance)
 
-    def _kill_session(self, chance: random.Random) -> bool:
-        assert self._cluster is not None
-        with (
-            # A session that has ended by itself, and the effect of the kill on this
-            # one.
-            suppress(ProcessLookupError, psycopg.OperationalError),
-            psycopg.connect(self._cluster.socket_url, autocommit=True) as connection,
-        ):
-            sessions = connection.execute(
-                "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
-                "AND pid <> pg_backend_pid() ORDER BY pid"
-            ).fetchall()
-            if not sessions:
-                return False
-            os.kill(chance.choice(sessions)[0], signal.SIGKILL)
-            # One that had ended just before crashes nothing: no session misses it.
-            connection.execute("SELECT pg_sleep(5)")
-            return False
-        return True
+    def _crash(self, node: Cluster, chance: random.Random, away: float = 0.0) -> str:
+        """The same of one server; all of it is away for so many seconds."""
+        if chance.random() < 0.5 and _kill_session(node, chance):
+            return "session"
+        kill_all(node.pid)
+        node.kill()
+        time.sleep(away)
+        self._serve(node.start)
+        return "server"
 
     @override
     def stop(self) -> None:
         """Stop the server, keep its log, and remove its data."""
-        if self._cluster is not None and self._parent is not None:
-            self._cluster.stop()
-            self._starter.shutdown()
-            if self._cluster.log.exists():
-                shutil.copyfile(self._cluster.log, self._folder / "server.log")
-            shutil.rmtree(self._parent)
+        if self._cluster is not None:
+            self._end({"server": self._cluster})
+
+    def _end(self, nodes: Mapping[str, Cluster]) -> None:
+        """Stop servers, keep their logs by these names, and remove the data of all."""
+        assert self._parent is not None
+        for node in nodes.values():
+            node.stop()
+        self._starter.shutdown()
+        for name, node in nodes.items():
+            if node.log.exists():
+                shutil.copyfile(node.log, self._folder / f"{name}.log")
+        shutil.rmtree(self._parent)
 
     @classmethod
     @override
@@ -137,6 +140,25 @@ class PostgreSQL(System):
                 yield copying
 
         cursors.execute, cursors.copy = execute, copy
+
+
+def _kill_session(node: Cluster, chance: random.Random) -> bool:
+    with (
+        # A session that has ended by itself, and the effect of the kill on this one.
+        suppress(ProcessLookupError, psycopg.OperationalError),
+        psycopg.connect(node.socket_url, autocommit=True) as connection,
+    ):
+        sessions = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
+            "AND pid <> pg_backend_pid() ORDER BY pid"
+        ).fetchall()
+        if not sessions:
+            return False
+        os.kill(chance.choice(sessions)[0], signal.SIGKILL)
+        # One that had ended just before crashes nothing: no session misses it.
+        connection.execute("SELECT pg_sleep(5)")
+        return False
+    return True
 
 
 def _cut(connection: psycopg.Connection[Any], moment: str) -> None:

@@ -9,6 +9,7 @@ from tique_backends.errors import (
     ConnectionLostError,
     EngineError,
     ErrorKind,
+    NodeLostError,
 )
 from tique_backends.postgresql.sessions.limits import OVERDUE, TOO_SLOW
 from tique_backends.sharing import FencedError, OverdueError
@@ -51,12 +52,18 @@ _CONFLICTS = frozenset({"40001", "40P01"})
 FENCED = frozenset({"TQ001", "TQ002"})
 """The sequencer's SQLSTATEs for a client that is gone, and after a restart."""
 
-_INTERNAL = "XX000"
-_LOST_NODE = "failure on connection marked as essential"
-"""What Citus says when a node goes amid a COPY; its messages are in English."""
-
 _LOST = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
 """The server ended the session."""
+
+_INTERNAL = "XX000"
+_OF_A_NODE = (
+    "failure on connection marked as essential",
+    "connection to the remote node ",
+)
+_REMOTE = "while executing command on "
+"""What Citus says, in no other language, when its connection to a node broke, or could not be
+made. What libpq says of that has no SQLSTATE, which Citus makes XX000: a node's own internal
+errors look the same."""
 
 
 def translated(error: Exception) -> EngineError:
@@ -76,13 +83,12 @@ def translated(error: Exception) -> EngineError:
         return OverdueError(ErrorKind.OPERATIONAL, TOO_SLOW, "54000")
     if state in _CONFLICTS:
         return ConflictError(ErrorKind.OPERATIONAL, message, state)
-    if state in _LOST or (state or "").startswith("08"):
-        # Without FATAL it is the server's own connection to another one.
-        is_lost = state in _LOST or error.diag.severity_nonlocalized != "ERROR"
-        lost = ConnectionLostError if is_lost else EngineError
-        return lost(ErrorKind.OPERATIONAL, message, "08006")
-    if state == _INTERNAL and message.startswith(_LOST_NODE):
-        return EngineError(ErrorKind.OPERATIONAL, message, "08006")
+    is_lost = state in _LOST or (state or "").startswith("08")
+    if (is_lost or state == _INTERNAL) and _is_of_a_node(error, message):
+        found = f"a node is lost: {message}"
+        return NodeLostError(ErrorKind.OPERATIONAL, found, "08006")
+    if is_lost:
+        return ConnectionLostError(ErrorKind.OPERATIONAL, message, "08006")
     if state is not None:
         kind = _KINDS.get(state) or _CLASSES.get(state[:2], ErrorKind.OPERATIONAL)
         names = {name: found for name in _NAMES if (found := getattr(error.diag, name))}
@@ -95,6 +101,13 @@ def translated(error: Exception) -> EngineError:
         return EngineError(ErrorKind.UNSUPPORTED, message)
     return ConnectionLostError(
         ErrorKind.OPERATIONAL, f"the connection to PostgreSQL is lost: {message}"
+    )
+
+
+def _is_of_a_node(error: psycopg.Error, message: str) -> bool:
+    """Whether Citus' coordinator has lost a node; the session with itself goes on."""
+    return error.diag.severity_nonlocalized == "ERROR" and (
+        message.startswith(_OF_A_NODE) or _REMOTE in (error.diag.context or "")
     )
 
 

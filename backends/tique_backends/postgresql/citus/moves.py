@@ -34,7 +34,8 @@ disk: this is the same case. An intent waits.) What a drain has brought is delet
 with it: the log has it. A process that finds its own intent gone begins again.
 
 *An error* of step 2 before or in COMMIT has rolled everything back, or will; the intent is
-withdrawn. If the connection is lost it stays.
+withdrawn. If the connection is lost it stays, and if a node is: where one node alone was written
+to, Citus may let it commit first, and it may die then.
 
 *A bulk commit* is two transactions: its versions first, under a timestamp that is not finished
 and which no snapshot covers; then, settled, the log's row. If the process dies between them its
@@ -61,10 +62,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.errors import (
+    EngineError,
+    ErrorKind,
+    NodeLostError,
+    may_have_run,
+)
 from tique_backends.postgresql.folding import AT_LEISURE
 
 if TYPE_CHECKING:
@@ -141,7 +148,8 @@ def settle(ask: Callable[[str], list[Row]]) -> None:
             )
         ((may_recover,),) = ask(_MAY_RECOVER)
         if may_recover:
-            ask("SELECT recover_prepared_transactions()")
+            with suppress(NodeLostError):
+                ask("SELECT recover_prepared_transactions()")
         time.sleep(_PAUSE)
 
 
@@ -293,11 +301,10 @@ class Moves:
         try:
             try:
                 rows = _write(session, table, intent, step)
-            except ConnectionLostError:
-                raise
-            except EngineError:
-                # Nothing of it was committed, or will be, on any node.
-                _end(session, table, intent, "")
+            except EngineError as error:
+                if not may_have_run(error):
+                    # Nothing of it was committed, or will be, on any node.
+                    _end(session, table, intent, "")
                 raise
             settle_in(session)
             progress = "folded" if intent.folds else "drained"
@@ -306,10 +313,8 @@ class Moves:
             self._live.discard(intent.token)
 
     def _is_live(self, session: PostgreSQLSession, intent: Intent) -> bool:
-        if not self.client:
-            # It recovers the database: all clients are gone.
-            return False
-        if intent.client == self.client:
+        # In recovery this process is no client yet, and those of before went with the server.
+        if intent.client == self.client or not self.client:
             return intent.token in self._live
         # Nothing waits for a guest, whose drain can be taken back at any time.
         found = session.execute(

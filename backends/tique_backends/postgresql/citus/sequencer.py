@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.errors import EngineError, ErrorKind, may_have_run
 from tique_backends.postgresql.citus.moves import PATIENCE, settle, settle_in
 from tique_backends.postgresql.guests import GuestSequencer
 from tique_backends.postgresql.sequencer import PostgreSQLSequencer
@@ -78,11 +78,10 @@ class CitusSequencer(PostgreSQLSequencer):
         self._apart.add(cts)
         try:
             self.commit(session)
-        except ConnectionLostError:
-            raise
-        except EngineError:
-            # Nothing of it was committed, or will be, on any node.
-            self._apart.discard(cts)
+        except EngineError as error:
+            if not may_have_run(error):
+                # Nothing of it was committed, or will be, on any node.
+                self._apart.discard(cts)
             raise
         settle_in(session)
         session.begin()
