@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from contextlib import closing
 
 import psycopg
@@ -10,6 +11,9 @@ import pytest
 
 import tique
 from tests.citus.conftest import ROWS, one, run
+from tique_backends.postgresql.citus.forms import CitusForms
+from tique_backends.postgresql.citus.placement import Placement
+from tique_rewriter.schema import Column, Table
 
 _PROPAGATION = "options=-ccitus.enable_ddl_propagation%3Doff"
 
@@ -235,3 +239,23 @@ def test_that_statements_are_pushed_down(bank, connect):
         assert "tique_cache" in plan
         assert "Distributed Subplan" not in plan
         assert "Task Count: 8" in plan
+
+
+def test_that_staged_rows_are_not_put_between(bank):
+    """Storage and cache table stay in one task beside a transaction's own large writes."""
+    ((number,),) = bank.ask("SELECT id FROM tique.tables WHERE table_name = 'account'")
+    columns = (Column("id", "INTEGER"), Column("balance", "INTEGER"))
+    table = Table("public", "account", columns, primary_key=(0,), id=number)
+    (query,) = CitusForms({number: Placement("h", "id", 1)}).scan(table, 5, staged=7)
+    with closing(psycopg.connect(bank.url, autocommit=True)) as native:
+        native.execute(
+            f"CREATE TEMPORARY TABLE tique_stage_{number} (id INTEGER, balance INTEGER, "
+            "_sequence BIGINT, _deleted BOOLEAN)"
+        )
+        plan = [
+            line for (line,) in native.execute(f"EXPLAIN SELECT * FROM {query} AS t")
+        ]
+    tasks = "\n".join(plan).split("->  Task")
+    (task,) = [each for each in tasks if re.search(r"on account_\d+", each)]
+    assert re.search(rf"on tique_cache_{number}_\d+", task)
+    assert len([each for each in tasks if "tique_cache" in each]) == 1
