@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from threading import Event, Thread
 
 import pytest
 
 import tique
 from jepsen.systems.postgresql import kill_all
 from tests.citus.conftest import ROWS, one, run
+from tique_backends.names import cache_name
+from tique_backends.postgresql.citus import moves
 
 _SUM = "SELECT count(*), sum(balance) FROM account"
 
@@ -51,3 +54,40 @@ def test_that_a_worker_that_dies_amid_a_statement_is_an_operational_error(
     connection.rollback()
     bank.start(worker)
     assert one(connection, _SUM) == (ROWS, 0)
+
+
+def test_that_a_drain_that_was_undone_meanwhile_is_not_noted(
+    bank, connect, monkeypatch
+):
+    """Its client was taken for dead when all but the last step was done."""
+    connection = connect(checkpoint_age=1000.0)
+    run(connection, "UPDATE account SET balance = 1 WHERE id <= 100")
+    database = connection._database
+    engine = database.engine
+    (table,) = [t for t in database.catalog if t.name == "account"]
+    sessions = [engine.session(), engine.session()]
+    is_settled, is_undone = Event(), Event()
+    owner = Thread(target=engine.replay, args=(sessions[0], table), daemon=True)
+    genuine, settled = moves.settle_in, []
+
+    def settle_in(session):
+        genuine(session)
+        if session is sessions[0] and not is_settled.is_set():
+            is_settled.set()
+            assert is_undone.wait(60)
+        elif session is sessions[1]:
+            settled.append(session)
+            if len(settled) == 2:
+                is_undone.set()
+                owner.join(30)
+
+    monkeypatch.setattr(moves, "settle_in", settle_in)
+    monkeypatch.setattr(moves.Moves, "_is_live", lambda *_: False)
+    owner.start()
+    assert is_settled.wait(30)
+    engine._moves.complete(sessions[1], table)
+    for session in sessions:
+        session.close()
+    assert is_undone.is_set()
+    assert not owner.is_alive()
+    assert bank.ask(f"SELECT count(*) FROM {cache_name(table)}") == [(100,)]
