@@ -160,7 +160,16 @@ def settle_in(session: PostgreSQLSession) -> None:
 
 def _prepared(ask: Callable[[str], list[Row]]) -> tuple[set[str], str]:
     """What the nodes have prepared, and what is wrong with one."""
-    found = ask(_PREPARED)
+    try:
+        found = ask(_PREPARED)
+    except EngineError as error:
+        # Of a node that ends amid the question.
+        if (
+            not isinstance(error, NodeLostError)
+            and error.kind is not ErrorKind.INTERNAL
+        ):
+            raise
+        return set(), f"a node does not answer: {error}"
     silent = [
         f"{name}:{port} does not answer" for name, port, there, _ in found if not there
     ]
