@@ -165,8 +165,10 @@ class CitusEngine(PostgreSQLEngine):
     @override
     def managed_tables(self, session: PostgreSQLSession) -> list[Table]:
         tables, placed = placements(session, super().managed_tables(session))
-        self._placed.clear()
+        # Other threads go by it meanwhile.
         self._placed.update(placed)
+        for number in set(self._placed).difference(placed):
+            del self._placed[number]
         return tables
 
     @override

@@ -104,7 +104,7 @@ def shape_name(table: Table) -> str:
 def placements(
     session: Session, tables: Sequence[Table]
 ) -> tuple[list[Table], dict[int, Placement]]:
-    """The placements of managed tables, by number.
+    """The placements of managed tables' versions, by number.
 
     A table that was placed otherwise since it was adopted has that for a ``fault``.
     """
@@ -114,11 +114,10 @@ def placements(
     for table in tables:
         rows, versions = (found.get(name) for name in names[table.id])
         if table.fault is None and rows != versions:
-            checked.append(replace(table, fault=_fault(table, rows, versions)))
-            continue
+            table = replace(table, fault=_fault(table, rows, versions))
         checked.append(table)
-        if rows is not None:
-            placed[table.id] = rows
+        if versions is not None:
+            placed[table.id] = versions
     return checked, placed
 
 
