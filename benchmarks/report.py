@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.compare import Comparison, Ratio, Summary
     from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
+    from benchmarks.growth import Growth, Sent
     from benchmarks.micro.driver_cost import DriverCost
     from benchmarks.micro.feed import FeedTimes
     from benchmarks.micro.folds import Folds
@@ -297,6 +298,30 @@ def print_contention(result: Contention, title: str, console: Console) -> None:
             f"{each.share:.2f}",
             f"{each.abort_rate.median:.1%}",
         )
+    console.print(table)
+    print_failures(result.failures, console)
+
+
+def print_growth(result: Growth, console: Console) -> None:
+    """Print what is sent to workers, a row for each thing that is done."""
+    console.print(environment_line(result.environment))
+    table = Table(
+        title=f"{result.workload}, {result.transactions} transactions: sent to all workers"
+    )
+    for heading in ("target", "what"):
+        table.add_column(heading, no_wrap=True)
+    rows: dict[tuple[str, str], list[Sent]] = {}
+    for each in result.found:
+        rows.setdefault((each.target, each.what), []).append(each)
+    for number in dict.fromkeys(each.workers for each in result.found):
+        for heading in ("statements", "rows", "ms"):
+            table.add_column(f"{number} workers: {heading}", justify="right")
+    table.add_column("plan")
+    for names, found in rows.items():
+        figures = ((each.statements, each.rows, each.ms) for each in found)
+        notes = dict.fromkeys(each.note for each in found)
+        cells = [f"{figure:,.1f}" for three in figures for figure in three]
+        table.add_row(*names, *cells, "; ".join(notes))
     console.print(table)
     print_failures(result.failures, console)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from benchmarks.ch.workload import ChWorkload
     from benchmarks.targets.base import Connection, Cursor, Target
+    from benchmarks.workload import Transaction
 
 _DIGITS = 9
 """Digits of a floating-point result that all answers must agree in."""
@@ -101,11 +102,15 @@ class Side:
         application = Application(self.connection, self.target.parameter_style)
         self._client = TpccClient(terminal, application)
 
+    def next_transaction(self) -> Transaction:
+        """Return the client's next one, not run yet."""
+        self.transactions += 1
+        return self._client.next_transaction()
+
     def run(self, transactions: int) -> None:
         """Run so many further transactions."""
         for _ in range(transactions):
-            self._client.next_transaction().run()
-        self.transactions += transactions
+            self.next_transaction().run()
 
     def run_until(self, versions: int) -> int:
         """Run until there are so many recent versions; return all transactions so far."""

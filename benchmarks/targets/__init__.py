@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 TIQUE_SUFFIX = "+tique"
 
 _MODULES = {
+    "citus": "benchmarks.targets.citus_native",
+    "citus+tique": "benchmarks.targets.citus_tique",
     "duckdb": "benchmarks.targets.duckdb_native",
     "duckdb+tique": "benchmarks.targets.duckdb_tique",
     "monetdb": "benchmarks.targets.monetdb_native",

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import duckdb
 import psycopg
@@ -15,7 +15,7 @@ from benchmarks.targets.cluster import Cluster
 from benchmarks.targets.distance import distant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 # PostgreSQL's words for DuckDB's types; all others are the same in both.
 _TYPES = {"VARCHAR": "TEXT", "DOUBLE": "DOUBLE PRECISION"}
@@ -35,7 +35,7 @@ _SETTINGS = (
 _SIZES = (
     "SELECT CASE WHEN relnamespace IS DISTINCT FROM to_regnamespace('tique') THEN 'tables' "
     "WHEN relname LIKE 'tique_cache_%' THEN 'cache' ELSE 'log' END, "
-    "sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND "
+    "sum({size}) FROM pg_class WHERE relkind = 'r' AND "
     "relnamespace IN (to_regnamespace('public'), to_regnamespace('tique')) "
     "GROUP BY 1 ORDER BY 1"
 )
@@ -57,24 +57,42 @@ class LoadedServer:
         Whether it has tique's extension.
     """
 
+    shown: ClassVar[tuple[str, ...]] = _SETTINGS
+    """The settings that decide its figures."""
+
+    size: ClassVar[str] = "pg_total_relation_size(oid)"
+    """The bytes of a row of ``pg_class``."""
+
     def __init__(
         self, path: Path, distance: float = 0.0, *, extension: bool = False
     ) -> None:
         self._parent = Path(tempfile.mkdtemp(prefix="tique-bench-"))
         self._parent.chmod(0o755)
-        self._cluster = Cluster(
-            self._parent / "server",
-            environment=distant(distance, self._parent) if distance else None,
-            extension=extension,
-        )
+        self._cluster = self._make(distance, extension=extension)
         try:
-            self._cluster.start()
+            self._start()
             self.url = self._cluster.socket_url
             if path.exists():
                 self._load(path)
         except BaseException:
             self.stop()
             raise
+
+    def _make(self, distance: float, *, extension: bool) -> Cluster:
+        """Return the server that clients connect to, not started yet."""
+        return Cluster(
+            self._parent / "server",
+            environment=distant(distance, self._parent) if distance else None,
+            extension=extension,
+        )
+
+    def _start(self) -> None:
+        self._cluster.start()
+
+    @property
+    def nodes(self) -> Sequence[Cluster]:
+        """All servers that have rows; clients connect to the first."""
+        return [self._cluster]
 
     @contextmanager
     def standby(self) -> Iterator[str]:
@@ -97,14 +115,14 @@ class LoadedServer:
         with closing(connect_natively(self.url)) as connection:
             rows = connection.execute(
                 "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name",
-                [list(_SETTINGS)],
+                [list(self.shown)],
             )
             return dict(rows.fetchall())
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the tables, and of tique's own, with their indexes."""
         with closing(connect_natively(self.url)) as connection:
-            rows = connection.execute(_SIZES)
+            rows = connection.execute(_SIZES.format(size=self.size))
             return {name: int(size) for name, size in rows.fetchall()}
 
     def _load(self, path: Path) -> None:
@@ -117,18 +135,27 @@ class LoadedServer:
                 "SELECT table_name FROM duckdb_tables() WHERE NOT internal"
             ).fetchall():
                 connection.execute(_definition(source, table))
+                keys = _keys(source, table)
+                self._place(connection, table, keys)
                 # The server's account reads files that this process writes there.
                 rows = self._cluster.folder / f"{table}.csv"
                 source.execute(f"COPY {table} TO '{rows}' (FORMAT csv, HEADER false)")
                 connection.execute(f"COPY {table} FROM '{rows}' (FORMAT csv)")
                 rows.unlink()
-                for columns in _keys(source, table):
+                for columns in keys:
                     connection.execute(
                         f"ALTER TABLE {table} ADD PRIMARY KEY ({columns})"
                     )
-            # The first transactions would pay for work that loading leaves undone.
-            connection.execute("VACUUM (ANALYZE)")
-            connection.execute("CHECKPOINT")
+        # The first transactions would pay for work that loading leaves undone.
+        for node in self.nodes:
+            with closing(connect_natively(node.url, autocommit=True)) as connection:
+                connection.execute("VACUUM (ANALYZE)")
+                connection.execute("CHECKPOINT")
+
+    def _place(
+        self, connection: psycopg.Connection[Any], table: str, keys: Sequence[str]
+    ) -> None:
+        """Say where an empty table's rows are to be."""
 
 
 def connect_natively(
