@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.targets.cluster import Cluster
 
-WORKERS = int(os.environ.get("TIQUE_CITUS_WORKERS", "2"))
-"""How many workers there are, unless a target is told otherwise."""
-
+_WORKERS = int(os.environ.get("TIQUE_CITUS_WORKERS", "2"))
 _REFERENCE = ("item", "region", "nation", "supplier")
 
 # Citus' defaults, and PostgreSQL's, in place of what tests want.
@@ -35,44 +33,39 @@ class LoadedCitus(LoadedServer):
     """A coordinator and workers, loaded from the workload's DuckDB file.
 
     A table is distributed by the first column of its primary key, which with TPC-C is its
-    warehouse; all are co-located. ITEM, and what CH-benCHmark adds, are reference tables.
-    A table without a key, as TPC-C's HISTORY, is the coordinator's own: tique has no other place
-    for it.
+    warehouse; all are co-located. ITEM and what CH-benCHmark adds are reference tables. A table
+    without a key, TPC-C's HISTORY, is the coordinator's own: tique refuses it elsewhere.
 
     Parameters
     ----------
-    path : pathlib.Path
-        The file; the tables are to be made if there is none.
+    path, distance, extension
+        As for :class:`LoadedServer`; there is no distance.
     workers : int
-        How many there are beside the coordinator.
+        How many there are beside the coordinator; TIQUE_CITUS_WORKERS, or two.
     settings : mapping of str to str, optional
         Settings that differ, of all nodes.
-    extension : bool
-        Whether the coordinator has tique's extension.
     """
 
     shown = (*LoadedServer.shown, "citus.version", "citus.shard_count")
-    size = (
-        "CASE WHEN oid IN (SELECT logicalrelid FROM pg_dist_partition) "
-        "THEN citus_total_relation_size(oid) ELSE pg_total_relation_size(oid) END"
-    )
 
     def __init__(
         self,
         path: Path,
-        workers: int,
-        settings: Mapping[str, str] | None = None,
+        distance: float = 0.0,
         *,
         extension: bool = False,
+        workers: int = _WORKERS,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._count = workers
+        self._workers = workers
         self._settings = {**_SETTINGS, **(settings or {})}
-        super().__init__(path, extension=extension)
+        super().__init__(path, distance, extension=extension)
 
     @override
     def _make(self, distance: float, *, extension: bool) -> Cluster:
         self._citus = CitusCluster(
-            self._parent / "nodes", self._count, self._settings, extension=extension
+            *(self._parent / "nodes", self._workers, self._settings),
+            extension=extension,
         )
         return self._citus.coordinator
 
@@ -93,14 +86,18 @@ class LoadedCitus(LoadedServer):
         if table in _REFERENCE:
             connection.execute("SELECT create_reference_table(%s)", [table])
         elif keys:
-            column = keys[0].split(",")[0]
-            place = "SELECT create_distributed_table(%s, %s)"
-            connection.execute(place, [table, column])
+            names = [table, keys[0].split(",")[0]]
+            connection.execute("SELECT create_distributed_table(%s, %s)", names)
 
     @override
     def settings(self) -> dict[str, str]:
         """Return also how many workers there are."""
-        return {**super().settings(), "workers": str(self._count)}
+        return {**super().settings(), "workers": str(self._workers)}
+
+    @override
+    def sizes(self) -> dict[str, int]:
+        """Return nothing: the coordinator has not all of it."""
+        return {}
 
     @override
     def stop(self) -> None:

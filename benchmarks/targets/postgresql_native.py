@@ -20,7 +20,7 @@ from benchmarks.targets.base import (
 from benchmarks.targets.postgresql_server import LoadedServer, connect_natively
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import psycopg
@@ -110,6 +110,9 @@ class PostgreSQLTarget(Target):
     levels = tuple(_LEVELS)
     conflicts = (errors.SerializationFailure, errors.DeadlockDetected)
 
+    load: Callable[..., LoadedServer] = LoadedServer
+    """Starts a server with a file's tables."""
+
     def __init__(self) -> None:
         self._server: LoadedServer | None = None
         self._url = ""
@@ -118,7 +121,7 @@ class PostgreSQLTarget(Target):
     @override
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables."""
-        self._server = LoadedServer(path, self.distance)
+        self._server = self.load(path, self.distance)
         self._url = self._server.url
 
     @override
@@ -144,6 +147,12 @@ class PostgreSQLTarget(Target):
     def engine_statements(self) -> int:
         """Return the statements of all connections so far."""
         return sum(connection.statements for connection in self._connections)
+
+    @property
+    def server(self) -> LoadedServer:
+        """The server that was prepared."""
+        assert self._server is not None
+        return self._server
 
     @override
     def settings(self) -> dict[str, str]:

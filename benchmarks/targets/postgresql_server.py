@@ -35,7 +35,7 @@ _SETTINGS = (
 _SIZES = (
     "SELECT CASE WHEN relnamespace IS DISTINCT FROM to_regnamespace('tique') THEN 'tables' "
     "WHEN relname LIKE 'tique_cache_%' THEN 'cache' ELSE 'log' END, "
-    "sum({size}) FROM pg_class WHERE relkind = 'r' AND "
+    "sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND "
     "relnamespace IN (to_regnamespace('public'), to_regnamespace('tique')) "
     "GROUP BY 1 ORDER BY 1"
 )
@@ -59,9 +59,6 @@ class LoadedServer:
 
     shown: ClassVar[tuple[str, ...]] = _SETTINGS
     """The settings that decide its figures."""
-
-    size: ClassVar[str] = "pg_total_relation_size(oid)"
-    """The bytes of a row of ``pg_class``."""
 
     def __init__(
         self, path: Path, distance: float = 0.0, *, extension: bool = False
@@ -122,7 +119,7 @@ class LoadedServer:
     def sizes(self) -> dict[str, int]:
         """Return the bytes of the tables, and of tique's own, with their indexes."""
         with closing(connect_natively(self.url)) as connection:
-            rows = connection.execute(_SIZES.format(size=self.size))
+            rows = connection.execute(_SIZES)
             return {name: int(size) for name, size in rows.fetchall()}
 
     def _load(self, path: Path) -> None:

@@ -12,6 +12,7 @@ from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
 from benchmarks.targets.postgresql_server import LoadedServer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -26,6 +27,9 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
     sequencer: ClassVar[str] = "extension"
     """The URL's option for the form of the sequencer."""
 
+    load: Callable[..., LoadedServer] = LoadedServer
+    """Starts a server with a file's tables."""
+
     def __init__(self, checkpoint: str | None = None) -> None:
         super().__init__(checkpoint)
         self._server: LoadedServer | None = None
@@ -33,7 +37,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
     @override
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables, and adopt them."""
-        self._server = LoadedServer(
+        self._server = self.load(
             path, self.distance, extension=self.sequencer == "extension"
         )
         self._url = f"{self._server.url}&sequencer={self.sequencer}"
