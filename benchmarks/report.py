@@ -303,11 +303,8 @@ def print_contention(result: Contention, title: str, console: Console) -> None:
 
 
 def print_growth(result: Growth, console: Console) -> None:
-    """Print what is sent to workers, a row for each thing that is done."""
-    console.print(environment_line(result.environment))
-    table = Table(
-        title=f"{result.workload}, {result.transactions} transactions: sent to all workers"
-    )
+    """Print what workers are sent, a row for each thing that is done."""
+    table = Table(title=f"{result.workload}, {result.transactions} transactions")
     for heading in ("target", "what"):
         table.add_column(heading, no_wrap=True)
     rows: dict[tuple[str, str], list[Sent]] = {}
@@ -315,12 +312,11 @@ def print_growth(result: Growth, console: Console) -> None:
         rows.setdefault((each.target, each.what), []).append(each)
     for number in dict.fromkeys(each.workers for each in result.found):
         for heading in ("statements", "rows", "ms"):
-            table.add_column(f"{number} workers: {heading}", justify="right")
+            table.add_column(f"{heading}, {number} workers", justify="right")
     table.add_column("plan")
     for names, found in rows.items():
-        figures = ((each.statements, each.rows, each.ms) for each in found)
+        cells = [f"{count:,.1f}" for each in found for count in each.counts]
         notes = dict.fromkeys(each.note for each in found)
-        cells = [f"{figure:,.1f}" for three in figures for figure in three]
         table.add_row(*names, *cells, "; ".join(notes))
     console.print(table)
     print_failures(result.failures, console)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from benchmarks.cli import ch, growth, micro, protocols, replica, tpcc
+from benchmarks.cli import ch, micro, protocols, replica, tpcc
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -12,6 +12,6 @@ def main() -> None:
     """Measure an engine with tique beside the same engine without it."""
 
 
-for _module in (tpcc, ch, growth, micro, protocols, replica):
+for _module in (tpcc, ch, micro, protocols, replica):
     for _command in _module.COMMANDS:
         main.add_command(_command)

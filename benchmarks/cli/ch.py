@@ -185,7 +185,58 @@ def hybrid_command(
     end(result.failures)
 
 
+@click.command("growth")
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice([n for n in targets.NAMES if n.startswith("citus")])),
+    default="citus+tique,citus",
+    show_default=True,
+)
+@click.option(
+    "--workers",
+    type=CommaList(click.IntRange(min=1)),
+    default="1,2,4",
+    show_default=True,
+)
+@click.option("--warehouses", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option(
+    "--transactions", type=click.IntRange(min=1), default=400, show_default=True
+)
+@seed_option
+@directory_option
+@json_option
+@scale_options
+def growth_command(
+    names: tuple[str, ...],
+    workers: tuple[int, ...],
+    warehouses: int,
+    transactions: int,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Count what Citus' workers are sent for transactions and for queries."""
+    from benchmarks.growth import measure_growth
+
+    with report.progress() as tell:
+        result = measure_growth(
+            ChWorkload(Scale(warehouses, districts, customers, items), seed),
+            directory,
+            names=names,
+            workers=workers,
+            transactions=transactions,
+            progress=tell,
+        )
+    show(result, report.print_growth, as_json)
+    end(result.failures)
+
+
 COMMANDS: tuple[click.Command, ...] = (
     past_command,
     hybrid_command,
+    growth_command,
 )
