@@ -304,18 +304,19 @@ def print_contention(result: Contention, title: str, console: Console) -> None:
 
 def print_growth(result: Growth, console: Console) -> None:
     """Print what workers are sent, a row for each thing that is done."""
-    table = Table(title=f"{result.workload}, {result.transactions} transactions")
-    for heading in ("target", "what"):
-        table.add_column(heading, no_wrap=True)
     rows: dict[tuple[str, str], list[Sent]] = {}
     for each in result.found:
         rows.setdefault((each.target, each.what), []).append(each)
-    for number in dict.fromkeys(each.workers for each in result.found):
-        for heading in ("statements", "rows", "ms"):
-            table.add_column(f"{heading}, {number} workers", justify="right")
+    workers = "/".join(dict.fromkeys(str(each.workers) for each in result.found))
+    table = Table(
+        title=f"{result.workload}, {result.transactions} transactions, {workers} workers"
+    )
+    for number, heading in enumerate(("target", "what", "statements", "rows", "ms")):
+        table.add_column(heading, justify="right" if number > 1 else "left")
     table.add_column("plan")
     for names, found in rows.items():
-        cells = [f"{count:,.1f}" for each in found for count in each.counts]
+        counts = zip(*(each.counts for each in found), strict=True)
+        cells = [" / ".join(f"{count:,.1f}" for count in each) for each in counts]
         notes = dict.fromkeys(each.note for each in found)
         table.add_row(*names, *cells, "; ".join(notes))
     console.print(table)
