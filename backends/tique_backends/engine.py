@@ -114,6 +114,8 @@ class Capabilities:
         Whether a condition may be computed, and fail, for rows that are deleted in storage.
     keeps_insertion_order : bool
         Whether rows that nothing sorts come as they were inserted.
+    refuses_joins : bool
+        Whether the engine may refuse to join a table's form, and take one behind a fence.
     keeps_known_images : bool
         Whether a fold of rows that the driver knows can write images that it knows, too.
     nests_transactions : bool
@@ -143,6 +145,7 @@ class Capabilities:
     keeps_undone_rows: bool = False
     computes_deleted_rows: bool = False
     keeps_insertion_order: bool = False
+    refuses_joins: bool = False
     keeps_known_images: bool = False
     nests_transactions: bool = False
     defines_beside_snapshots: bool = True

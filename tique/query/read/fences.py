@@ -7,6 +7,9 @@ So it may for rows that no condition on the key lets through, and MonetDB does f
 fold has deleted. Such a statement is run again, with each form behind a *fence*, through which
 the engine moves no condition.
 
+Citus refuses joins other than by the distribution column in many places. A fence lets it bring
+each table's rows to one place first, and join them there.
+
 Argument
 --------
 A statement that fails has done nothing (P8), and has given the application no row: so it may
@@ -42,7 +45,10 @@ def run_fenced_if_needed(
     try:
         return run(transaction, bound)
     except EngineError as error:
-        if error.kind is not ErrorKind.DATA or not transaction.needs_fence:
+        if error.kind is ErrorKind.UNSUPPORTED:
+            if not transaction.engine.capabilities.refuses_joins:
+                raise
+        elif error.kind is not ErrorKind.DATA or not transaction.needs_fence:
             raise
         if not transaction.goes_on():
             raise errors.SerializationError(

@@ -472,7 +472,9 @@ class Source:
 
     def _forms(self, transaction: Transaction) -> Forms:
         engine = transaction.engine
-        return engine.forms_beside(self.reference.beside, self._company)
+        # Behind a fence it is alone.
+        company = (self.table,) if transaction.is_fenced else self._company
+        return engine.forms_beside(self.reference.beside, company)
 
     def _scan(
         self, transaction: Transaction, versions: TableVersions

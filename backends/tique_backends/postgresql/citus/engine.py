@@ -109,12 +109,13 @@ class CitusEngine(PostgreSQLEngine):
         self._moves = moves.Moves(self._fold_shards, self._undo_drain)
         super().__init__(presence, statistics, sequencer)
         self.forms = CitusForms(self._placed)
-        self._linking = CitusForms(self._placed, links=True)
+        self._alone = CitusForms(self._placed, alone=True)
         self.capabilities = replace(
             self.capabilities,
             defines_beside_snapshots=False,
             reads_uncommitted_folds=False,
             keeps_undone_rows=False,
+            refuses_joins=True,
         )
 
     @override
@@ -125,8 +126,7 @@ class CitusEngine(PostgreSQLEngine):
     def forms_beside(
         self, parts: frozenset[SiblingConstruct], company: Sequence[Table] = ()
     ) -> CitusForms:
-        spread = [t for t in company if t.id in self._placed and self._column(t)]
-        return self._linking if len(spread) == 1 < len(company) else self.forms
+        return self._alone if len(company) == 1 else self.forms
 
     def _column(self, table: Table) -> str | None:
         placed = self._placed.get(table.id)

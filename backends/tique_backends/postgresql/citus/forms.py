@@ -11,7 +11,7 @@ from tique_backends.names import column_list, key_list, quote, storage_name
 from tique_backends.postgresql.forms import PostgreSQLForms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tique_backends.postgresql.citus.placement import Placement
     from tique_rewriter.schema import Table
@@ -21,21 +21,29 @@ class CitusForms(PostgreSQLForms):
     """Forms of which each is one task a shard.
 
     That is what makes them right beside a fold (:mod:`tique_backends.postgresql.citus.moves`):
-    storage and cache table stand in one subquery of co-located tables, which Citus sends whole to
-    each shard. It would not do so with a staging table among them, which is the coordinator's;
-    nor with parts of a table that are joined apart.
+    storage and cache table are read by one task, with one snapshot. Citus sends a subquery of
+    co-located tables whole to each shard, or runs it first, whole; so it must not see two in it.
+    It would with a staging table between them, which is the coordinator's, or with parts that are
+    joined apart; and in a UNION ALL that PostgreSQL has dissolved: then it also takes the columns
+    of all of them in a statement for equal (citusdata/citus#4763), and joins too few rows. A column
+    that has two types in the parts keeps PostgreSQL from that.
+
+    A table is also joined with itself, but where it is alone in its statement: Citus asks for a
+    join by which the parts of a UNION have one distribution column (OFFSET keeps PostgreSQL from
+    seeing that it is the same row). With a UNION alone in FROM it does not look at the subqueries
+    of WHERE at all, and answers wrongly.
 
     Parameters
     ----------
     placed
         The distributed tables, by number.
-    links
-        Whether the statement joins the table with others, none of which is distributed.
+    alone
+        Whether the statement reads one table, once.
     """
 
-    def __init__(self, placed: Mapping[int, Placement], *, links: bool = False) -> None:
+    def __init__(self, placed: Mapping[int, Placement], *, alone: bool = False) -> None:
         self._placed = placed
-        self._links = links
+        self._alone = alone
 
     @override
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
@@ -53,7 +61,8 @@ class CitusForms(PostgreSQLForms):
         past: bool = False,
         folded: int = 0,
     ) -> tuple[str, ...]:
-        if staged is None or table.id not in self._placed:
+        placed = self._placed.get(table.id)
+        if staged is None or placed is None:
             found = super().scan(
                 *(table, sts),
                 staged=staged,
@@ -62,16 +71,10 @@ class CitusForms(PostgreSQLForms):
                 past=past,
                 folded=folded,
             )
-            if table.id not in self._placed:
-                return found
-            union = f"({' UNION ALL '.join(found)})"
-            column = self._placed[table.id].column
-            if column is None or not self._links:
-                return (union,)
-            return (self._linked(column, union),)
+            return found if placed is None else (self._whole(table, found, placed),)
         columns = column_list(table)
         stored = (
-            f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "
+            f"SELECT {columns}, CAST(-1 AS INTEGER) AS _cts, FALSE AS _deleted "
             f"FROM {storage_name(table)} UNION ALL "
             f"SELECT * FROM {self._versions(table, sts, None, folded)} AS _v"
         )
@@ -79,21 +82,26 @@ class CitusForms(PostgreSQLForms):
             f"SELECT {columns}, _sequence + {STAGED_STAMPS}, _deleted "
             f"FROM {self.stage(table)} WHERE _sequence <= {staged}"
         )
-        newest = f"row_number() OVER (PARTITION BY {key_list(table, table.primary_key)} ORDER BY _cts DESC)"
+        key = key_list(table, table.primary_key)
+        newest = f"row_number() OVER (PARTITION BY {key} ORDER BY _cts DESC)"
         return (
-            f"(SELECT {columns} FROM (SELECT *, {newest} AS _newest FROM (SELECT * FROM ({stored}) "
-            f"AS _all UNION ALL {own}) AS _u) AS _n WHERE _newest = 1 AND NOT _deleted)",
+            f"(SELECT {columns} FROM (SELECT *, {newest} AS _newest FROM (SELECT * FROM "
+            f"({stored}) AS _all UNION ALL {own}) AS _u) AS _n "
+            "WHERE _newest = 1 AND NOT _deleted)",
         )
 
-    @staticmethod
-    def _linked(column: str, union: str) -> str:
-        """The same rows, where no other distributed table is joined.
-
-        Citus then asks for a join by which the parts of a UNION have one distribution column,
-        and takes one of the row with itself. (OFFSET keeps PostgreSQL from seeing that.)
-        """
-        key = quote(column)
-        return (
-            f"(SELECT _u.* FROM {union} AS _u CROSS JOIN LATERAL (SELECT _u.{key} AS _key "
-            f"OFFSET 0) AS _l WHERE _l._key = _u.{key})"
+    def _whole(self, table: Table, parts: Sequence[str], placed: Placement) -> str:
+        """One subquery of a table's parts."""
+        columns = column_list(table)
+        union = " UNION ALL ".join(
+            f"SELECT {columns}, CAST(0 AS {kind}) AS _part FROM {part} AS _p"
+            for part, kind in zip(parts, ("INTEGER", "BIGINT"), strict=True)
         )
+        query = f"SELECT {column_list(table, '_u.')} FROM ({union}) AS _u"
+        if placed.column is not None and not self._alone:
+            key = f"_u.{quote(placed.column)}"
+            query += (
+                f" CROSS JOIN LATERAL (SELECT {key} AS _key OFFSET 0) AS _l "
+                f"WHERE _l._key = {key}"
+            )
+        return f"({query})"
