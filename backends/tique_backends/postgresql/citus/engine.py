@@ -42,17 +42,16 @@ from tique_backends.postgresql.guests import GuestEngine
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.sessions.limits import LIMIT
 from tique_backends.records import Versions
-from tique_backends.servers.aside import Aside
 from tique_backends.servers.logged import versions_of
 from tique_backends.servers.replaying import fences, whole_versions
 from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tique_backends.postgresql.sessions.presence import Presence
     from tique_backends.postgresql.sessions.session import PostgreSQLSession
-    from tique_backends.records import Images, Row, Statistics
+    from tique_backends.records import Row, Statistics
     from tique_rewriter.plans.plan import SiblingConstruct
     from tique_rewriter.schema import Table
 
@@ -267,21 +266,6 @@ class CitusEngine(PostgreSQLEngine):
         return list(versions_of(table, found, aside, fences(session)))
 
     @override
-    def store(
-        self,
-        session: PostgreSQLSession,
-        table: Table,
-        rows: Mapping[Row, Row | None],
-        until: int,
-        new: Collection[Row] = (),
-        *,
-        since: int | None = None,
-        images: Images | None = None,
-    ) -> None:
-        assert table.id not in self._placed
-        super().store(session, table, rows, until, new, since=since, images=images)
-
-    @override
     def _move(
         self,
         session: PostgreSQLSession,
@@ -290,8 +274,11 @@ class CitusEngine(PostgreSQLEngine):
         until: int,
         write: Callable[[], object],
     ) -> int:
+        # Folds of distributed tables, and nothing else, are moves of moves.py.
+        assert table.id not in self._placed
+
         def checked() -> None:
-            expect_placed(session, table, self._placed.get(table.id))
+            expect_placed(session, table, None)
             write()
 
         return super()._move(session, table, since, until, checked)
@@ -324,13 +311,12 @@ class CitusEngine(PostgreSQLEngine):
     def replay(self, session: PostgreSQLSession, table: Table) -> int:
         if table.id not in self._placed:
             return super().replay(session, table)
-        aside = Aside() if self.shared is None else self.shared.aside
         replayed = 0
 
         def append(state: moves.State, until: int) -> int:
             nonlocal replayed
             logged = self._logged(session, table, max(state), until)
-            versions = whole_versions(session, table, logged, aside)
+            versions = whole_versions(session, table, logged, self.shared.aside)
             if versions:
                 stamps, rows, deleted = zip(*versions, strict=True)
                 session.append(Versions(table, rows, stamps, deleted))
